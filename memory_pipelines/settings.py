@@ -1,0 +1,92 @@
+"""Every setting, read from the environment when ``Settings.load()`` is called, never at import.
+
+Belongs here: names, defaults, documentation and parsing. Does not belong here: what a setting
+does. ``docs/settings.md`` is checked against this module by a test.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+from memory_pipelines.errors import SettingError
+
+PREFIX = "MEMORY_PIPELINES_"
+_PARSE: dict[str, Callable[[str], Any]] = {"str": str, "int": int, "float": float}
+
+
+def _setting(default: Any, doc: str) -> Any:
+    return field(default=default, metadata={"doc": doc})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A frozen snapshot of the settings. An empty store URL means: the embedded server."""
+
+    home: str = _setting(".memory_pipelines", "folder of all local state: embedded servers, lake, logs")
+    inbox: str = _setting("", "folder of logs to import; default `<home>/inbox`")
+    lake_url: str = _setting("", "Delta lake: a folder or `s3://bucket/prefix`; default `<home>/lake`")
+    postgres_url: str = _setting("", "`postgresql+psycopg://user:password@host:port/database`")
+    neo4j_url: str = _setting("", "`bolt://host:port` or `neo4j+s://host:port`")
+    neo4j_user: str = _setting("neo4j", "user of the graph store")
+    neo4j_password: str = _setting("", "password of the graph store")
+    neo4j_database: str = _setting("neo4j", "database of the graph store")
+    milvus_url: str = _setting("", "`http://host:port` of the vector store")
+    milvus_token: str = _setting("", "`user:password` or API key of the vector store")
+    redis_url: str = _setting("", "`redis://host:port/0` of the hot store")
+    s3_url: str = _setting("", "endpoint of the cold store, `http(s)://host:port`")
+    s3_bucket: str = _setting("memory-pipelines", "bucket of the cold store")
+    s3_access_key: str = _setting("", "access key of the cold store")
+    s3_secret_key: str = _setting("", "secret key of the cold store")
+    s3_region: str = _setting("us-east-1", "region of the cold store")
+    tenant: str = _setting("default", "tenant of logs that name none")
+    buckets: int = _setting(8, "buckets of subjects for derived tables; fixed once a lake exists")
+    scenario: str = _setting("customer_service", "admission profile: customer_service, assistant or entertainment")
+    model_set: str = _setting("base-1", "named set of labelling models, pinned for a backfill")
+    embedder: str = _setting("use-m3", "embedding model: `use-m3` or `hashed-ngrams`")
+    profile: str = _setting("assistant", "life profile of memories: assistant or commerce")
+    quarantine_max_share: float = _setting(0.2, "share of quarantined rows of a file above which its check fails")
+    token_budget: int = _setting(1500, "tokens that one recall may fill")
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Self:
+        """Read ``MEMORY_PIPELINES_*``; ``overrides`` win. Unknown names and bad values raise SettingError."""
+        environ = os.environ if environ is None else environ
+        known = {f.name: f for f in fields(cls)}
+        values: dict[str, Any] = {}
+        for name, raw in environ.items():
+            if not name.startswith(PREFIX):
+                continue
+            key = name.removeprefix(PREFIX).lower()
+            if key not in known:
+                raise SettingError(f"{name} is no setting; see docs/settings.md")
+            kind = type(known[key].default).__name__
+            try:
+                values[key] = _PARSE[kind](raw)
+            except ValueError:
+                raise SettingError(f"{name} must be {kind}") from None
+        return cls(**(values | overrides))
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.buckets <= 4096:
+            raise SettingError(f"{PREFIX}BUCKETS must be 1 to 4096")
+        if not 0 <= self.quarantine_max_share <= 1:
+            raise SettingError(f"{PREFIX}QUARANTINE_MAX_SHARE must be in [0, 1]")
+
+    @property
+    def home_path(self) -> Path:
+        return Path(self.home).expanduser().absolute()
+
+    @property
+    def inbox_path(self) -> Path:
+        return Path(self.inbox).expanduser().absolute() if self.inbox else self.home_path / "inbox"
+
+    @property
+    def lake_location(self) -> str:
+        return self.lake_url or str(self.home_path / "lake")
+
+
+def documented() -> list[tuple[str, str, str]]:
+    """``(environment variable, default, meaning)`` of every setting, for docs and ``doctor``."""
+    return [(PREFIX + f.name.upper(), str(f.default), f.metadata["doc"]) for f in fields(Settings)]

@@ -1,0 +1,310 @@
+"""Ports: what the library asks of each store, whatever server answers.
+
+Belongs here: protocols and the small row types that cross them. Does not belong here: a driver.
+Every method is safe to repeat (same call, same state). A server that does not answer raises
+``StoreUnavailableError``; a request that can never work raises a ``PermanentError``.
+Scores: higher is better, everywhere.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from memory_pipelines.model import Owner, stable_hash
+from memory_pipelines.tables import TableSpec
+
+Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRow:
+    """One vector of one version of a memory. ``entry_id`` = ``<memory_id>.<version>``; no text."""
+
+    entry_id: str
+    owner: Owner
+    vector: Vector
+    language: str
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """``score`` is cosine similarity in [-1, 1], higher is nearer."""
+
+    entry_id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """``node_id``: a memory id, or ``entity:<canonical>``; ``kind``: slice, fact or entity.
+
+    ``weight`` is decision impact (0 for entities); ``label`` an intent, predicate or canonical name.
+    """
+
+    node_id: str
+    kind: str
+    label: str
+    weight: float
+    occurred_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEdge:
+    """Undirected for activation; ``weight`` in (0, 1]."""
+
+    source: str
+    target: str
+    kind: str
+    weight: float
+
+
+class VectorStore(Protocol):
+    """Dense vectors by owner. Eventually every write is visible to a search of the same client.
+
+    A collection belongs to one embedding model; the adapter is built for one ``collection``.
+    ``capabilities`` names what the server can do beyond the port: ``sparse``, ``hybrid``.
+    """
+
+    capabilities: frozenset[str]
+
+    def ensure(self, dimension: int) -> None:
+        """Create the collection, its index and its partition key unless they exist.
+
+        Raises IntegrityError if it exists with another dimension."""
+
+    def upsert(self, rows: Sequence[VectorRow]) -> None: ...
+    def delete(self, entry_ids: Collection[str]) -> None: ...
+    def search(self, owner: Owner, vector: Vector, limit: int) -> list[Hit]:
+        """The owner's nearest entries, best first; never another owner's or tenant's."""
+        ...
+
+    def entry_ids(self, owner: Owner) -> set[str]: ...
+    def count(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class GraphStore(Protocol):
+    """One graph per owner and version; a version is complete or is not asked for.
+
+    Holds ids, labels, numbers, times and canonical names: no verbatim text.
+    """
+
+    capabilities: frozenset[str]
+
+    def ensure(self) -> None:
+        """Create constraints and indexes unless they exist."""
+
+    def write(self, owner: Owner, version: str, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> None:
+        """Write a whole version beside the others, in UNWIND batches of at most 100 rows."""
+        ...
+
+    def drop(self, owner: Owner, version: str) -> None:
+        """Remove one version whole."""
+        ...
+
+    def versions(self, owner: Owner) -> set[str]: ...
+    def neighbourhood(
+        self, owner: Owner, version: str, anchors: Collection[str], hops: int = 3
+    ) -> tuple[list[GraphNode], list[GraphEdge]]:
+        """Nodes and edges on undirected paths of at most ``hops`` memory-to-memory steps from the anchors.
+
+        memory-entity-memory is one step."""
+        ...
+
+    def count(self) -> tuple[int, int]:
+        """(nodes, edges) of all owners and versions."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class HotStore(Protocol):
+    """A cache by owner that may lose anything at any time. Keys of one owner share a slot."""
+
+    def get(self, owner: Owner, name: str) -> bytes | None: ...
+    def put(self, owner: Owner, name: str, value: bytes, ttl_seconds: int) -> None: ...
+    def delete(self, owner: Owner) -> None:
+        """Forget all names of the owner."""
+        ...
+
+    def count(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class ColdStore(Protocol):
+    """Objects by key under the bucket of the settings; a put is atomic, the last one wins."""
+
+    def ensure(self) -> None:
+        """Create the bucket unless it exists."""
+
+    def put(self, key: str, value: bytes) -> None: ...
+    def get(self, key: str) -> bytes | None: ...
+    def delete(self, keys: Iterable[str]) -> None: ...
+    def keys(self, prefix: str = "") -> set[str]: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Which rows a write replaces: those whose ``column`` lies in ``values``. Atomic with the write."""
+
+    column: str
+    values: tuple[str, ...]
+
+
+class Lake(Protocol):
+    """Versioned tables. A write is one atomic version; a reader sees whole versions only."""
+
+    def write(
+        self, table: TableSpec, rows: pa.Table, replace: Sequence[Replace], partition: dict[str, int] | None = None
+    ) -> int:
+        """Replace the rows that match all of ``replace`` (and ``partition``) by ``rows``; returns the version.
+
+        Repeating a write leaves the same rows. ``partition`` narrows it to partition values."""
+        ...
+
+    def read(
+        self,
+        table: TableSpec,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Sequence[tuple[str, str, object]] = (),
+        version: int | None = None,
+    ) -> pa.Table:
+        """Rows that pass all ``(column, operator, value)`` filters (``=``, ``>=``, ``<``, ``<=``, ``in``).
+
+        A table that was never written is empty, with the right schema."""
+        ...
+
+    def version(self, table: TableSpec) -> int:
+        """The newest version, -1 before the first write."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMemory:
+    """One version of a memory as the authority shows it. Times are aware UTC; scores in [0, 1].
+
+    ``entry_id`` = ``<memory_id>.<version>`` is the id under which vectors know it. ``text`` is empty
+    for a cold memory (its ``summary`` is the one-line entry). ``valid_to`` is None while current.
+    """
+
+    memory_id: str
+    version: str
+    owner: Owner
+    memory_type: str
+    permanence: str
+    term: str
+    summary: str
+    text: str
+    language: str
+    predicate: str
+    value: str
+    structured: str
+    confidence: float
+    trust: float
+    score: float
+    decision_impact: float
+    intent: str
+    entities: tuple[str, ...]
+    slice_ids: tuple[str, ...]
+    source_turn_ids: tuple[str, ...]
+    stores: tuple[str, ...]
+    occurred_at: datetime
+    valid_from: datetime | None
+    valid_to: datetime | None
+    expires_at: datetime | None
+    admitted_at: datetime
+    tier: str
+    path: str
+    model_set: str
+
+    @property
+    def entry_id(self) -> str:
+        return f"{self.memory_id}.{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """The one small row that every recall reads: which state of a subject is published.
+
+    ``epoch`` grows with every commit; ``graph_version`` names the visible graph (None: none yet);
+    ``suppressed`` are memory ids that no leg may use.
+    """
+
+    owner: Owner
+    epoch: int
+    graph_version: str | None
+    suppressed: frozenset[str]
+
+
+class Authority(Protocol):
+    """Reads of the one authority: which version of which memory is visible."""
+
+    def person(self, owner: Owner) -> Person: ...
+    def visible(self, owner: Owner) -> list[StoredMemory]:
+        """All committed memories of the owner, newest ``occurred_at`` first."""
+        ...
+
+
+def cold_key(owner: Owner, entry_id: str) -> str:
+    """Key under which the cold store keeps a memory's text: gzip of UTF-8 JSON ``{"text": ...}``."""
+    return f"{stable_hash(owner.tenant)}/{owner.key}/{entry_id}.json.gz"
+
+
+@dataclass(frozen=True)
+class ChunkCounts:
+    """Rows of one chunk: ``rows`` = ``turns`` + ``behaviour`` + filtered + quarantined."""
+
+    rows: int = 0
+    turns: int = 0
+    behaviour: int = 0
+    filtered: dict[str, int] = field(default_factory=dict)
+    quarantined: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def total(cls, parts: Iterable["ChunkCounts"]) -> "ChunkCounts":
+        """The sum of counts."""
+        rows = turns = behaviour = 0
+        filtered: Counter[str] = Counter()
+        quarantined: Counter[str] = Counter()
+        for part in parts:
+            rows, turns, behaviour = rows + part.rows, turns + part.turns, behaviour + part.behaviour
+            filtered.update(part.filtered)
+            quarantined.update(part.quarantined)
+        return cls(rows, turns, behaviour, dict(sorted(filtered.items())), dict(sorted(quarantined.items())))
+
+
+@dataclass(frozen=True)
+class LandedChunk:
+    """What the ledger notes of a chunk, in one transaction."""
+
+    file_id: str
+    chunk: int
+    counts: ChunkCounts
+    days: frozenset[str]
+    owners: frozenset[tuple[str, str, int]]
+    """(tenant, owner key, bucket) whose behaviour landed."""
+    turn_days: tuple[tuple[str, str, str], ...]
+    """(tenant, turn id, day) of every landed turn, to find one id on two days."""
+
+
+class LandingLedger(Protocol):
+    """Remembers which chunks of which files are in the lake."""
+
+    def begin_file(self, file_id: str, name: str, size: int) -> tuple[bool, int]:
+        """(landed whole already, chunks landed so far)."""
+        ...
+
+    def chunk_landed(self, chunk: LandedChunk) -> None:
+        """Note a chunk; mark its days and owners as touched, and days on which one id meets another version."""
+        ...
+
+    def end_file(self, file_id: str) -> None: ...

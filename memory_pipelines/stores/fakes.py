@@ -1,0 +1,217 @@
+"""In-memory stores: the ports' meaning without a server, for tests and dry runs.
+
+Belongs here: complete implementations that pass the same contract suite as the servers. Does not
+belong here: failure injection or recorded answers.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from memory_pipelines.clock import Clock, SystemClock
+from memory_pipelines.errors import IntegrityError
+from memory_pipelines.model import Owner
+from memory_pipelines.stores import canonical, checks
+from memory_pipelines.stores.base import GraphEdge, GraphNode, Hit, Replace, Vector, VectorRow
+from memory_pipelines.tables import TableSpec
+
+
+class MemoryVectors:
+    """Exact cosine search over a dict."""
+
+    capabilities: frozenset[str] = frozenset()
+
+    def __init__(self) -> None:
+        self._dimension: int | None = None
+        self._rows: dict[str, VectorRow] = {}
+
+    def ensure(self, dimension: int) -> None:
+        if self._dimension not in (None, dimension):
+            raise IntegrityError(f"the collection has dimension {self._dimension}, not {dimension}")
+        self._dimension = dimension
+
+    def upsert(self, rows: Sequence[VectorRow]) -> None:
+        if not rows:
+            return
+        if self._dimension is None:
+            raise IntegrityError("the collection does not exist; call ensure first")
+        self._rows |= checks.vector_rows(rows, self._dimension)
+
+    def delete(self, entry_ids: Collection[str]) -> None:
+        for entry_id in checks.entry_ids(entry_ids):
+            self._rows.pop(entry_id, None)
+
+    def search(self, owner: Owner, vector: Vector, limit: int) -> list[Hit]:
+        if self._dimension is None or limit <= 0:
+            return []
+        query = _unit(checks.vector(vector, self._dimension))
+        hits = [
+            Hit(row.entry_id, float(query @ _unit(row.vector))) for row in self._rows.values() if row.owner == owner
+        ]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.entry_id))[:limit]
+
+    def entry_ids(self, owner: Owner) -> set[str]:
+        return {row.entry_id for row in self._rows.values() if row.owner == owner}
+
+    def count(self) -> int:
+        return len(self._rows)
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+def _unit(vector: Vector) -> Vector:
+    array = np.asarray(vector, dtype=np.float32)
+    norm = float(np.linalg.norm(array))
+    return array / np.float32(norm) if norm else array
+
+
+class MemoryGraph:
+    """Nodes and edges in dicts, one graph per owner and version."""
+
+    capabilities: frozenset[str] = frozenset()
+
+    def __init__(self) -> None:
+        self._nodes: dict[tuple[Owner, str], dict[str, GraphNode]] = {}
+        self._edges: dict[tuple[Owner, str], dict[tuple[str, str, str], GraphEdge]] = {}
+
+    def ensure(self) -> None:
+        """Nothing to create."""
+
+    def write(self, owner: Owner, version: str, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> None:
+        checks.version(version)
+        good_nodes, good_edges = checks.graph(nodes, edges)
+        if good_nodes:
+            self._nodes.setdefault((owner, version), {}).update({n.node_id: n for n in good_nodes})
+            self._edges.setdefault((owner, version), {}).update({(e.source, e.target, e.kind): e for e in good_edges})
+
+    def drop(self, owner: Owner, version: str) -> None:
+        checks.version(version)
+        self._nodes.pop((owner, version), None)
+        self._edges.pop((owner, version), None)
+
+    def versions(self, owner: Owner) -> set[str]:
+        return {version for candidate, version in self._nodes if candidate == owner}
+
+    def neighbourhood(
+        self, owner: Owner, version: str, anchors: Collection[str], hops: int = 3
+    ) -> tuple[list[GraphNode], list[GraphEdge]]:
+        """Breadth first in half steps: to or from an entity is one, memory to memory is two."""
+        reach = 2 * checks.hops(hops)
+        nodes = self._nodes.get((owner, checks.version(version)), {})
+        touching: dict[str, list[tuple[str, int, GraphEdge]]] = {}
+        for edge in self._edges.get((owner, version), {}).values():
+            cost = 1 if edge.kind == "mentions" else 2
+            touching.setdefault(edge.source, []).append((edge.target, cost, edge))
+            touching.setdefault(edge.target, []).append((edge.source, cost, edge))
+        distance = dict.fromkeys((a for a in sorted(set(anchors)) if a in nodes), 0)
+        found: dict[tuple[str, str, str], GraphEdge] = {}
+        for step in range(reach):
+            for node_id in sorted(n for n, d in distance.items() if d == step):
+                for other, cost, edge in touching.get(node_id, ()):
+                    if step + cost <= reach:
+                        distance[other] = min(distance.get(other, reach), step + cost)
+                        found[(edge.source, edge.target, edge.kind)] = edge
+        return [nodes[n] for n in sorted(distance)], [found[key] for key in sorted(found)]
+
+    def count(self) -> tuple[int, int]:
+        return sum(map(len, self._nodes.values())), sum(map(len, self._edges.values()))
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+class MemoryHot:
+    """A dict whose values expire by the given clock."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._values: dict[tuple[Owner, str], tuple[bytes, float]] = {}
+
+    def get(self, owner: Owner, name: str) -> bytes | None:
+        value, expires = self._values.get((owner, name), (None, 0.0))
+        return value if expires > self._clock.now().timestamp() else None
+
+    def put(self, owner: Owner, name: str, value: bytes, ttl_seconds: int) -> None:
+        expires = self._clock.now().timestamp() + checks.ttl(ttl_seconds)
+        self._values[(owner, name)] = (bytes(value), expires)
+
+    def delete(self, owner: Owner) -> None:
+        self._values = {key: value for key, value in self._values.items() if key[0] != owner}
+
+    def count(self) -> int:
+        now = self._clock.now().timestamp()
+        return sum(expires > now for _, expires in self._values.values())
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+class MemoryCold:
+    """Objects in a dict."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, bytes] = {}
+
+    def ensure(self) -> None:
+        """Nothing to create."""
+
+    def put(self, key: str, value: bytes) -> None:
+        checks.object_keys([key])
+        self._objects[key] = bytes(value)
+
+    def get(self, key: str) -> bytes | None:
+        checks.object_keys([key])
+        return self._objects.get(key)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        for key in checks.object_keys(list(keys)):
+            self._objects.pop(key, None)
+
+    def keys(self, prefix: str = "") -> set[str]:
+        return {key for key in self._objects if key.startswith(prefix)}
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+class MemoryLake:
+    """Every version of every table, as Arrow tables."""
+
+    def __init__(self) -> None:
+        self._versions: dict[str, list[pa.Table]] = {}
+
+    def write(
+        self, table: TableSpec, rows: pa.Table, replace: Sequence[Replace], partition: dict[str, int] | None = None
+    ) -> int:
+        fresh = canonical.conform(table, rows)
+        canonical.check_replaced(table, fresh, replace, partition)
+        old = self.read(table)
+        kept = old.filter(pc.invert(canonical.matches(table, old, replace, partition)))
+        versions = self._versions.setdefault(table.name, [])
+        versions.append(canonical.ordered(table, pa.concat_tables([kept, fresh])))
+        return len(versions) - 1
+
+    def read(
+        self,
+        table: TableSpec,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Sequence[tuple[str, str, object]] = (),
+        version: int | None = None,
+    ) -> pa.Table:
+        versions = self._versions.get(table.name, [])
+        if not versions or (version is not None and version < 0):
+            rows = table.schema.empty_table()
+        elif version is None:
+            rows = versions[-1]
+        elif version < len(versions):
+            rows = versions[version]
+        else:
+            raise IntegrityError(f"table {table.name} has no version {version}")
+        return canonical.select(table, rows, columns, where)
+
+    def version(self, table: TableSpec) -> int:
+        return len(self._versions.get(table.name, [])) - 1

@@ -1,0 +1,270 @@
+"""The graph store: Neo4j 5, or the embedded ArcadeDB over Bolt, through the neo4j driver.
+
+Belongs here: the one Cypher text that runs on both (no ``SHORTEST``, no full-text or vector index,
+no implicit grouping), batches and the driver's errors. Does not belong here: activation.
+Values are parameters always; labels and relationship types come from fixed lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError
+from memory_pipelines.model import Owner, utc
+from memory_pipelines.stores import checks
+from memory_pipelines.stores.base import GraphEdge, GraphNode
+
+if TYPE_CHECKING:
+    import neo4j
+
+BATCH = 100
+DROP_BATCH = 1000
+CONNECT_SECONDS = 5.0
+READ_RETRY_SECONDS = 1.0
+WRITE_RETRY_SECONDS = 5.0
+SETTING = "MEMORY_PIPELINES_NEO4J_URL"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LABELS = ("Memory", "Entity")
+TYPES = {kind: kind.upper() for kind in checks.EDGE_KINDS}
+OTHER = {"Memory": "Entity", "Entity": "Memory"}
+KINDS = {name: kind for kind, name in TYPES.items()}
+
+WRITE_NODES = """
+UNWIND $rows AS row
+MERGE (n:{label} {{uid: row.uid}})
+SET n.node_id = row.node_id, n.owner = $owner, n.tenant = $tenant, n.version = $version,
+    n.kind = row.kind, n.label = row.label, n.weight = row.weight, n.occurred_at = row.occurred_at
+"""
+WRITE_EDGES = """
+UNWIND $rows AS row
+MATCH (a:{source} {{uid: row.source}})
+MATCH (b:{target} {{uid: row.target}})
+MERGE (a)-[r:{type}]->(b)
+SET r.weight = row.weight
+"""
+FIND = """
+UNWIND $ids AS id
+MATCH (n:{label} {{uid: $prefix + id}})
+RETURN collect([id, n.kind, n.label, n.weight, n.occurred_at]) AS nodes
+"""
+STEP = """
+UNWIND $ids AS id
+MATCH (a:{label} {{uid: $prefix + id}})-[r]-(b)
+RETURN collect(id) AS near, collect(b.node_id) AS far, collect(startNode(r).node_id = id) AS forward,
+       collect(type(r)) AS type, collect(r.weight) AS weight
+"""
+DROP = """
+MATCH (n:{label} {{owner: $owner}}) WHERE n.version = $version
+WITH n LIMIT $limit
+DETACH DELETE n
+RETURN count(*) AS dropped
+"""
+
+T = TypeVar("T")
+
+
+class Neo4jGraph:
+    """Nodes ``Memory`` and ``Entity`` by ``uid`` = ``<owner key>:<version>:<node id>``; one graph a version.
+
+    ``occurred_at`` is microseconds since 1970 in UTC. Writes are managed transactions: a transient
+    error is retried by the driver (a read for 1 s, a write for 5 s), then raised as StoreUnavailableError.
+    """
+
+    capabilities: frozenset[str] = frozenset()
+
+    def __init__(self, url: str, user: str, password: str, database: str = "neo4j") -> None:
+        self._url = url
+        self._auth = (user, password)
+        self._database = database
+        self._connected: neo4j.Driver | None = None
+
+    def ensure(self) -> None:
+        for label in LABELS:
+            name = label.lower()
+            self._write(f"CREATE CONSTRAINT {name}_uid IF NOT EXISTS FOR (n:{label}) REQUIRE n.uid IS UNIQUE")
+            self._write(f"CREATE INDEX {name}_owner IF NOT EXISTS FOR (n:{label}) ON (n.owner)")
+
+    def write(self, owner: Owner, version: str, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> None:
+        checks.version(version)
+        good_nodes, good_edges = checks.graph(nodes, edges)
+        label_of = {node.node_id: _label(node) for node in good_nodes}
+        for label in LABELS:
+            rows = [_node_row(owner, version, node) for node in good_nodes if _label(node) == label]
+            for batch in _batches(rows):
+                self._write(
+                    WRITE_NODES.format(label=label),
+                    rows=batch,
+                    owner=owner.key,
+                    tenant=owner.tenant,
+                    version=version,
+                )
+        groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+        for edge in good_edges:
+            group = (label_of[edge.source], TYPES[edge.kind], label_of[edge.target])
+            ends = {"source": _uid(owner, version, edge.source), "target": _uid(owner, version, edge.target)}
+            groups.setdefault(group, []).append({**ends, "weight": float(edge.weight)})
+        for (source, kind, target), rows in sorted(groups.items()):
+            for batch in _batches(rows):
+                self._write(WRITE_EDGES.format(source=source, type=kind, target=target), rows=batch)
+
+    def drop(self, owner: Owner, version: str) -> None:
+        checks.version(version)
+        for label in LABELS:
+            dropped = DROP_BATCH
+            while dropped:
+                [record] = self._write(DROP.format(label=label), owner=owner.key, version=version, limit=DROP_BATCH)
+                dropped = int(record["dropped"])
+
+    def versions(self, owner: Owner) -> set[str]:
+        query = "MATCH (n:{label} {{owner: $owner}}) RETURN DISTINCT n.version AS version"
+        return self._read(
+            lambda tx: {
+                str(record["version"])
+                for label in LABELS
+                for record in tx.run(query.format(label=label), owner=owner.key)
+            }
+        )
+
+    def neighbourhood(
+        self, owner: Owner, version: str, anchors: Collection[str], hops: int = 3
+    ) -> tuple[list[GraphNode], list[GraphEdge]]:
+        """Breadth first in half steps (to or from an entity is one, memory to memory is two), a query each.
+
+        Every query is linear in the edges of its frontier; a person's own entities bound it.
+        """
+        reach = 2 * checks.hops(hops)
+        prefix = _uid(owner, checks.version(version), "")
+        wanted = sorted(set(anchors))
+        if not wanted:
+            return [], []
+        return self._read(lambda tx: _neighbourhood(tx, prefix, wanted, reach))
+
+    def count(self) -> tuple[int, int]:
+        def ask(tx: neo4j.ManagedTransaction) -> tuple[int, int]:
+            nodes = [tx.run(f"MATCH (n:{label}) RETURN count(n) AS n").single(strict=True)["n"] for label in LABELS]
+            edges = [tx.run(f"MATCH ()-[r:{t}]->() RETURN count(r) AS n").single(strict=True)["n"] for t in KINDS]
+            return sum(map(int, nodes)), sum(map(int, edges))
+
+        return self._read(ask)
+
+    def close(self) -> None:
+        connected, self._connected = self._connected, None
+        if connected is not None:
+            connected.close()
+
+    def _write(self, query: str, **parameters: Any) -> list[dict[str, Any]]:
+        """One query in a managed write transaction of its own; its records."""
+        return self._ask(
+            WRITE_RETRY_SECONDS,
+            lambda session: session.execute_write(lambda tx: tx.run(query, parameters).data()),
+        )
+
+    def _read(self, work: Callable[[neo4j.ManagedTransaction], T]) -> T:
+        """The work in one managed read transaction."""
+        return self._ask(READ_RETRY_SECONDS, lambda session: session.execute_read(work))
+
+    def _ask(self, retry_seconds: float, work: Callable[[neo4j.Session], T]) -> T:
+        """The work's result; the driver's errors leave as the library's, without their texts."""
+        import neo4j
+        from neo4j import exceptions
+
+        try:
+            if self._connected is None:
+                self._connected = neo4j.GraphDatabase.driver(
+                    self._url,
+                    auth=self._auth,
+                    connection_timeout=CONNECT_SECONDS,
+                    connection_acquisition_timeout=2 * CONNECT_SECONDS,
+                    notifications_min_severity=neo4j.NotificationMinimumSeverity.OFF,
+                )
+            with self._connected.session(database=self._database, max_transaction_retry_time=retry_seconds) as session:
+                return work(session)
+        except exceptions.AuthError:
+            raise SettingError("the graph store refuses MEMORY_PIPELINES_NEO4J_USER and ..._PASSWORD") from None
+        except (exceptions.ConfigurationError, ValueError):
+            raise SettingError(f"{SETTING} is no URL of a Bolt server") from None
+        except exceptions.Neo4jError as error:
+            if error.code == "Neo.ClientError.Database.DatabaseNotFound":
+                raise SettingError("the graph store has no database MEMORY_PIPELINES_NEO4J_DATABASE") from None
+            if error.is_retryable():
+                raise StoreUnavailableError("graph", SETTING, str(error.code)) from None
+            raise PermanentError(f"the graph store refuses a request ({error.code})") from None
+        except exceptions.DriverError as error:
+            raise StoreUnavailableError("graph", SETTING, type(error).__name__) from None
+
+
+def _neighbourhood(
+    tx: neo4j.ManagedTransaction, prefix: str, anchors: list[str], reach: int
+) -> tuple[list[GraphNode], list[GraphEdge]]:
+    nodes = {label: _nodes(tx, prefix, label, anchors) for label in LABELS}
+    label_of = {node_id: label for label in LABELS for node_id in nodes[label]}
+    distance = dict.fromkeys(label_of, 0)
+    edges: dict[tuple[str, str, str], GraphEdge] = {}
+    for step in range(reach):
+        for label in LABELS:
+            frontier = sorted(n for n, d in distance.items() if d == step and label_of[n] == label)
+            for near, far, forward, name, weight in _step(tx, prefix, label, frontier):
+                kind = KINDS[name]
+                reached = step + (1 if kind == "mentions" else 2)
+                if reached > reach:
+                    continue
+                distance[far] = min(distance.get(far, reach), reached)
+                label_of[far] = OTHER[label] if kind == "mentions" else label
+                source, target = (near, far) if forward else (far, near)
+                edges[(source, target, kind)] = GraphEdge(source, target, kind, float(weight))
+    for label in LABELS:
+        nodes[label] |= _nodes(
+            tx, prefix, label, [n for n in label_of if label_of[n] == label and n not in nodes[label]]
+        )
+    found = [node for label in LABELS for node in nodes[label].values()]
+    return sorted(found, key=lambda node: node.node_id), [edges[key] for key in sorted(edges)]
+
+
+def _step(
+    tx: neo4j.ManagedTransaction, prefix: str, label: str, ids: list[str]
+) -> Iterator[tuple[str, str, bool, str, float]]:
+    """Edges at the nodes: near id, far id, does it start at the near one, type, weight."""
+    if not ids:
+        return iter(())
+    # one record of five lists: a record an edge costs several times as much to transfer
+    record = tx.run(STEP.format(label=label), prefix=prefix, ids=ids).single(strict=True)
+    return zip(*(record[name] for name in ("near", "far", "forward", "type", "weight")), strict=True)
+
+
+def _nodes(tx: neo4j.ManagedTransaction, prefix: str, label: str, ids: list[str]) -> dict[str, GraphNode]:
+    if not ids:
+        return {}
+    record = tx.run(FIND.format(label=label), prefix=prefix, ids=sorted(ids)).single(strict=True)
+    return {
+        node_id: GraphNode(
+            node_id, kind, name, float(weight), None if at is None else EPOCH + timedelta(microseconds=at)
+        )
+        for node_id, kind, name, weight, at in record["nodes"]
+    }
+
+
+def _node_row(owner: Owner, version: str, node: GraphNode) -> dict[str, Any]:
+    at = node.occurred_at
+    return {
+        "uid": _uid(owner, version, node.node_id),
+        "node_id": node.node_id,
+        "kind": node.kind,
+        "label": node.label,
+        "weight": float(node.weight),
+        "occurred_at": None if at is None else (utc(at) - EPOCH) // timedelta(microseconds=1),
+    }
+
+
+def _uid(owner: Owner, version: str, node_id: str) -> str:
+    return f"{owner.key}:{version}:{node_id}"
+
+
+def _label(node: GraphNode) -> str:
+    return "Entity" if node.kind == checks.ENTITY else "Memory"
+
+
+def _batches(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    for start in range(0, len(rows), BATCH):
+        yield rows[start : start + BATCH]

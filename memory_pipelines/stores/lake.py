@@ -1,0 +1,184 @@
+"""The lake: one Delta table a ``TableSpec``, on disk or S3, through deltalake.
+
+Belongs here: creating, writing and reading tables, and what may enter Delta's log. Does not belong
+here: table shapes (``tables``), the canonical form (``stores.canonical``), vacuum and erasure.
+The driver must not be used in a forked child: spawn.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from memory_pipelines.errors import IntegrityError, PermanentError, StoreUnavailableError, TransientError
+from memory_pipelines.stores import canonical
+from memory_pipelines.stores.base import Replace
+from memory_pipelines.tables import TableSpec
+
+SETTING = "MEMORY_PIPELINES_LAKE_URL"
+TRIES = 10
+FIRST_WAIT = 0.05
+LONGEST_WAIT = 1.0
+UNUSABLE = ("no space left", "storagefull", "quota", "permission", "read-only", "not a directory", "create local")
+REFUSED = ("accessdenied", "invalidaccesskeyid", "signaturedoesnotmatch", "nosuchbucket", "403 forbidden")
+
+
+class DeltaLake:
+    """Tables under ``<location>/<name>``. A write is one commit; readers see whole versions only.
+
+    Delta's log keeps the predicate of a write for ever. So only statistics and partition columns,
+    which it shows anyway, go into it; a ``Replace`` of any other column (a subject) is done here:
+    rows of the partition that stay are written again with the new ones, in the same commit.
+    """
+
+    def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self._location = location.rstrip("/")
+        self._options = dict(storage_options or {})
+
+    def write(
+        self, table: TableSpec, rows: pa.Table, replace: Sequence[Replace], partition: dict[str, int] | None = None
+    ) -> int:
+        """See the port. A concurrent write of the same rows makes this one start again, up to ten times.
+
+        Raises IntegrityError if a row is not among what the write replaces, or does not fit the schema."""
+        fresh = canonical.conform(table, rows)
+        canonical.check_replaced(table, fresh, replace, partition)
+        for tried in range(TRIES):
+            if tried:
+                time.sleep(min(FIRST_WAIT * 2**tried, LONGEST_WAIT))
+            with _answering(table):
+                version = self._commit(table, fresh, replace, partition)
+            if version is not None:
+                return version
+        raise TransientError(f"table {table.name} had {TRIES} conflicting writes; retry later")
+
+    def read(
+        self,
+        table: TableSpec,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Sequence[tuple[str, str, object]] = (),
+        version: int | None = None,
+    ) -> pa.Table:
+        """See the port. Rows come in no particular order."""
+        names = list(table.schema.names) if columns is None else canonical.known_columns(table, columns)
+        expression = canonical.where_expression(table, where)
+        with _answering(table):
+            stored = None if version is not None and version < 0 else self._open(table)
+            if stored is None:
+                return canonical.select(table, table.schema.empty_table(), columns, ())
+            if version is not None and version != stored.version():
+                if version > stored.version():
+                    raise IntegrityError(f"table {table.name} has no version {version}")
+                stored.load_as_version(version)
+            return _rows(table, stored, names, expression)
+
+    def version(self, table: TableSpec) -> int:
+        with _answering(table):
+            stored = self._open(table)
+            return -1 if stored is None else int(stored.version())
+
+    def _open(self, table: TableSpec) -> Any:
+        """The newest version of the table, or None before its first write."""
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+
+        try:
+            return DeltaTable(self._uri(table), storage_options=self._options)
+        except TableNotFoundError:
+            return None
+
+    def _create(self, table: TableSpec) -> Any:
+        from deltalake import DeltaTable
+
+        return DeltaTable.create(
+            self._uri(table),
+            schema=table.schema,
+            mode="ignore",
+            partition_by=list(table.partition_by),
+            configuration={"delta.dataSkippingStatsColumns": ",".join(table.statistics)},
+            storage_options=self._options,
+        )
+
+    def _commit(
+        self, table: TableSpec, fresh: pa.Table, replace: Sequence[Replace], partition: dict[str, int] | None
+    ) -> int | None:
+        """One try: the new version, or None if another writer was faster."""
+        from deltalake import WriterProperties, write_deltalake
+        from deltalake.exceptions import CommitFailedError
+
+        try:
+            stored = self._open(table) or self._create(table)
+            if not all(item.values for item in replace):
+                return int(stored.version())
+            public = [item for item in replace if _public(table, item.column)]
+            kept = table.schema.empty_table()
+            if len(public) < len(replace):
+                region: list[tuple[str, str, object]] = [(item.column, "in", item.values) for item in public]
+                region += [(column, "=", value) for column, value in (partition or {}).items()]
+                old = _rows(table, stored, table.schema.names, canonical.where_expression(table, region))
+                kept = old.filter(pc.invert(canonical.matches(table, old, replace, partition)))
+            write_deltalake(
+                stored,
+                canonical.ordered(table, pa.concat_tables([kept, fresh])),
+                mode="overwrite",
+                predicate=_predicate(table, public, partition),
+                writer_properties=WriterProperties(compression="ZSTD"),
+            )
+        except CommitFailedError:
+            return None
+        return int(stored.version())
+
+    def _uri(self, table: TableSpec) -> str:
+        return f"{self._location}/{table.name}"
+
+
+def _rows(table: TableSpec, stored: Any, names: Sequence[str], expression: pc.Expression | None) -> pa.Table:
+    rows = stored.to_pyarrow_dataset().to_table(columns=list(names), filter=expression)
+    return canonical.conform(table, rows, names)
+
+
+def _public(table: TableSpec, column: str) -> bool:
+    """May values of the column enter Delta's log? Those of the declared statistics and partitions do anyway."""
+    kind = table.schema.field(column).type
+    return column in (*table.statistics, *table.partition_by) and (
+        pa.types.is_string(kind) or pa.types.is_integer(kind)
+    )
+
+
+def _predicate(table: TableSpec, replace: Sequence[Replace], partition: dict[str, int] | None) -> str | None:
+    """SQL for the rows that a commit replaces; None for all of them."""
+    parts = [f"{column} = {_literal(table, column, value)}" for column, value in sorted((partition or {}).items())]
+    for item in replace:
+        values = ", ".join(_literal(table, item.column, value) for value in sorted(set(item.values)))
+        parts.append(f"{item.column} IN ({values})")
+    return " AND ".join(parts) or None
+
+
+def _literal(table: TableSpec, column: str, value: str | int) -> str:
+    if pa.types.is_integer(table.schema.field(column).type):
+        return str(int(value))
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+@contextmanager
+def _answering(table: TableSpec) -> Iterator[None]:
+    """The driver's errors leave as the library's, without their texts: some quote rows."""
+    from deltalake.exceptions import DeltaError
+
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        text = str(error).lower()
+        if any(word in text for word in UNUSABLE):
+            raise PermanentError(
+                f"the lake cannot write table {table.name} (full, read-only or no folder); check {SETTING}"
+            ) from None
+        if any(word in text for word in REFUSED):
+            raise PermanentError(f"the lake is refused access to table {table.name}; check {SETTING}") from None
+        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+            raise StoreUnavailableError("lake", SETTING, type(error).__name__) from None
+        raise PermanentError(f"the lake cannot use table {table.name} ({type(error).__name__})") from None

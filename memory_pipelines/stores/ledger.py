@@ -1,0 +1,362 @@
+"""The ledger: which files, days and owners are done, and which table versions belong together.
+
+Belongs here: bookkeeping of the jobs, each change in one transaction. Does not belong here: what is
+visible to a reader (``authority``). A touch is a number that grows in commit order; whoever works off
+a touch first reads it, then the data, and notes the number read, so a touch that comes meanwhile stays.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from memory_pipelines.model import day_start, shift_day, stable_hash
+from memory_pipelines.stores import schema
+from memory_pipelines.stores.base import ChunkCounts, LandedChunk
+from memory_pipelines.stores.schema import hold_touches, next_touch, parts, translated, upsert
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Table versions that belong together; ``landed_through`` is the ``as_of`` of what is derived from them."""
+
+    manifest_id: int
+    landed_through: datetime
+    model_set: str
+    versions: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one derivation of a bucket works on. ``owners``: owner key → touch number read.
+
+    ``everything``: the owners are all of the bucket's, so whole partitions may be replaced.
+    """
+
+    bucket: int
+    as_of: datetime
+    model_set: str
+    versions: dict[str, int]
+    owners: dict[str, int]
+    everything: bool
+
+
+class Ledger:
+    """The ledger in a relational database. Every method is one transaction and safe to repeat."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+
+    # ---- landing
+
+    def begin_file(self, file_id: str, name: str, size: int) -> tuple[bool, int]:
+        """(landed whole already, chunks landed so far)."""
+        with translated(), self._engine.begin() as connection:
+            row = {"file_id": file_id, "name": name, "size": size, "complete": False}
+            upsert(connection, schema.files, [row], update=())
+            complete = connection.execute(
+                sa.select(schema.files.c.complete).where(schema.files.c.file_id == file_id)
+            ).scalar_one()
+            done = connection.execute(
+                sa.select(sa.func.count()).select_from(schema.chunks).where(schema.chunks.c.file_id == file_id)
+            ).scalar_one()
+        return bool(complete), int(done)
+
+    def chunk_landed(self, chunk: LandedChunk) -> None:
+        """Note a chunk; touch its days and owners, and the days on which one of its ids has another version."""
+        counts = chunk.counts
+        with translated(), self._engine.begin() as connection:
+            touch = next_touch(connection)
+            row = {
+                "file_id": chunk.file_id,
+                "chunk": chunk.chunk,
+                "rows": counts.rows,
+                "turns": counts.turns,
+                "behaviour": counts.behaviour,
+                "filtered": counts.filtered,
+                "quarantined": counts.quarantined,
+            }
+            upsert(connection, schema.chunks, [row])
+            again = self._meet_versions(connection, chunk.turn_days)
+            _touch_days(connection, chunk.days | again, touch)
+            _touch_owners(connection, chunk.owners, touch)
+
+    def _meet_versions(self, connection: sa.Connection, turns: Sequence[tuple[str, str, str]]) -> set[str]:
+        """Register turn ids; returns all days of those that have versions on several days, with neighbours."""
+        seen: dict[str, set[str]] = {}
+        for tenant, turn, day in turns:
+            seen.setdefault(stable_hash(tenant, turn), set()).add(day)
+        table = schema.turn_days
+        rows = [{"turn": turn, "day": min(on)} for turn, on in sorted(seen.items())]
+        upsert(connection, table, rows, update=())
+        met: set[tuple[str, str]] = {(turn, day) for turn, on in seen.items() if len(on) > 1 for day in on}
+        for part in parts(sorted(seen)):
+            known = connection.execute(sa.select(table.c.turn, table.c.day).where(table.c.turn.in_(part)))
+            for turn, day in known:
+                if seen[turn] != {day}:
+                    met.update((turn, d) for d in seen[turn] | {day})
+        conflicts = schema.turn_conflicts
+        upsert(connection, conflicts, [{"turn": t, "day": d} for t, d in sorted(met)], update=())
+        found: set[str] = set()
+        for part in parts(sorted({turn for turn, _ in met})):  # also days of earlier chunks: another version may win
+            found.update(
+                connection.execute(sa.select(conflicts.c.day).where(conflicts.c.turn.in_(part)).distinct()).scalars()
+            )
+        return {shift_day(day, shift) for day in found for shift in range(-1, 3)}
+
+    def end_file(self, file_id: str) -> None:
+        with translated(), self._engine.begin() as connection:
+            connection.execute(schema.files.update().where(schema.files.c.file_id == file_id).values(complete=True))
+
+    def landed(self) -> ChunkCounts:
+        """Counts of everything that was ever landed."""
+        with translated(), self._engine.begin() as connection:
+            rows = connection.execute(sa.select(schema.chunks)).mappings().all()
+        return ChunkCounts.total(
+            ChunkCounts(r["rows"], r["turns"], r["behaviour"], r["filtered"], r["quarantined"]) for r in rows
+        )
+
+    def files(self) -> list[dict[str, Any]]:
+        """One row per file: name, size, complete, rows, quarantined."""
+        with translated(), self._engine.begin() as connection:
+            rows = connection.execute(sa.select(schema.files).order_by(schema.files.c.name)).mappings().all()
+            chunks = connection.execute(sa.select(schema.chunks)).mappings().all()
+        read: Counter[str] = Counter()
+        quarantined: Counter[str] = Counter()
+        for chunk in chunks:
+            read[chunk["file_id"]] += chunk["rows"]
+            quarantined[chunk["file_id"]] += sum(chunk["quarantined"].values())
+        return [{**row, "rows": read[row["file_id"]], "quarantined": quarantined[row["file_id"]]} for row in rows]
+
+    # ---- day job
+
+    def touched_days(self) -> dict[str, int]:
+        """Day → touch number, for days that landed rows wait for."""
+        table = schema.days
+        with translated(), self._engine.begin() as connection:
+            rows = connection.execute(
+                sa.select(table.c.day, table.c.touched).where(table.c.touched > table.c.cut).order_by(table.c.day)
+            )
+            return {row.day: row.touched for row in rows}
+
+    def day_touches(self, days: Collection[str]) -> dict[str, int]:
+        """The touch number of each day, read before its data."""
+        table = schema.days
+        with translated(), self._engine.begin() as connection:
+            rows = connection.execute(sa.select(table.c.day, table.c.touched).where(table.c.day.in_(sorted(days))))
+            known = {row.day: row.touched for row in rows}
+        return {day: known.get(day, 0) for day in sorted(days)}
+
+    def versions_elsewhere(self, days: Collection[str]) -> dict[str, set[str]]:
+        """Other days that hold a version of a turn id of ``days``: day → turn hashes."""
+        table = schema.turn_conflicts
+        with translated(), self._engine.begin() as connection:
+            here = sa.select(table.c.turn).where(table.c.day.in_(sorted(days)))
+            rows = connection.execute(
+                sa.select(table.c.turn, table.c.day).where(table.c.turn.in_(here), table.c.day.not_in(sorted(days)))
+            )
+            found: dict[str, set[str]] = {}
+            for turn, day in rows:
+                found.setdefault(day, set()).add(turn)
+        return found
+
+    def announce(self, day: str, owners: Collection[tuple[str, str, int]]) -> int:
+        """Note (owner, tenant, bucket) whose rows of the day are about to change, before they do; returns its number.
+
+        Every commit of the day touches them until one pins the version that ``announced_written`` names.
+        """
+        with translated(), self._engine.begin() as connection:
+            number = next_touch(connection)
+            rows = [
+                {"announcement": number, "owner": o, "day": day, "tenant": t, "bucket": b} for o, t, b in sorted(owners)
+            ]
+            upsert(connection, schema.pending, rows, update=())
+        return number
+
+    def announced_written(self, announcements: Collection[int], table: str, version: int) -> None:
+        """The announced changes are in the lake, in this version of this table."""
+        waiting = schema.pending
+        with translated(), self._engine.begin() as connection:
+            connection.execute(
+                waiting.update()
+                .where(waiting.c.announcement.in_(sorted(announcements)))
+                .values(written_to=table, version=version)
+            )
+
+    def days_written(self, days: Mapping[str, tuple[int, Mapping[str, int]]]) -> None:
+        """The exchanges of days are in the lake as of a touch number, with these counts; not committed yet."""
+        rows = [
+            {
+                "day": day,
+                "touched": touch,
+                "written": touch,
+                "cut": 0,
+                "landed": counts["landed"],
+                "draft": dict(counts),
+            }
+            for day, (touch, counts) in sorted(days.items())
+        ]
+        with translated(), self._engine.begin() as connection:
+            upsert(connection, schema.days, rows, update=("written", "landed", "draft"))
+
+    def written_days(self, days: Collection[str]) -> dict[str, int]:
+        """Day → touch number up to which its exchanges are written."""
+        table = schema.days
+        with translated(), self._engine.begin() as connection:
+            rows = connection.execute(
+                sa.select(table.c.day, table.c.written).where(table.c.day.in_(sorted(days)), table.c.draft.is_not(None))
+            )
+            return {row.day: row.written for row in rows}
+
+    def commit_days(
+        self, touches: Mapping[str, int], *, versions: Mapping[str, int], model_set: str, at: datetime
+    ) -> int:
+        """Days are cut, labelled and checked: touch the announced owners, write a manifest; returns its id."""
+        table, waiting = schema.days, schema.pending
+        with translated(), self._engine.begin() as connection:
+            touch = next_touch(connection)
+            announced = connection.execute(
+                sa.select(waiting.c.tenant, waiting.c.owner, waiting.c.bucket).where(waiting.c.day.in_(sorted(touches)))
+            ).all()
+            _touch_owners(connection, {(t, o, b) for t, o, b in announced}, touch)
+            connection.execute(
+                table.update()
+                .where(table.c.day == sa.bindparam("d"))
+                .values(cut=sa.bindparam("touch"), counts=table.c.draft),
+                [{"d": day, "touch": touch_read} for day, touch_read in sorted(touches.items())],
+            )
+            last = connection.execute(
+                sa.select(sa.func.max(table.c.day)).where(table.c.landed > 0, table.c.counts.is_not(None))
+            ).scalar_one() or max(touches)
+            before = self._manifest(connection)
+            merged = dict(before.versions) if before else {}
+            for name, version in versions.items():
+                merged[name] = max(version, merged.get(name, -1))
+            for name, version in merged.items():
+                connection.execute(
+                    waiting.delete().where(
+                        waiting.c.day.in_(sorted(touches)), waiting.c.written_to == name, waiting.c.version <= version
+                    )
+                )
+            inserted = connection.execute(
+                schema.manifests.insert().values(
+                    created_at=at,
+                    landed_through=day_start(shift_day(last, 1)),
+                    model_set=model_set,
+                    versions=merged,
+                )
+            )
+            key = inserted.inserted_primary_key
+        assert key is not None
+        return int(key[0])
+
+    def draft_counts(self) -> dict[str, dict[str, int]]:
+        """Counts of every day that is written and waits for its commit."""
+        table = schema.days
+        waiting = sa.and_(table.c.draft.is_not(None), table.c.written > table.c.cut)
+        with translated(), self._engine.begin() as connection:
+            rows = connection.execute(sa.select(table.c.day, table.c.draft).where(waiting).order_by(table.c.day))
+            return {row.day: row.draft for row in rows}
+
+    def day_counts(self) -> dict[str, dict[str, int]]:
+        """Counts of every day that is in the manifest."""
+        table = schema.days
+        with translated(), self._engine.begin() as connection:
+            rows = connection.execute(sa.select(table.c.day, table.c.counts).order_by(table.c.day))
+            return {day: counts for day, counts in rows if counts is not None}
+
+    def manifest(self) -> Manifest | None:
+        with translated(), self._engine.begin() as connection:
+            return self._manifest(connection)
+
+    @staticmethod
+    def _manifest(connection: sa.Connection) -> Manifest | None:
+        table = schema.manifests
+        row = connection.execute(sa.select(table).order_by(table.c.manifest_id.desc()).limit(1)).mappings().first()
+        if row is None:
+            return None
+        return Manifest(row["manifest_id"], row["landed_through"], row["model_set"], row["versions"])
+
+    # ---- bucket job
+
+    def touched_buckets(self) -> list[int]:
+        """Buckets with owners that were touched or whose window has closed."""
+        manifest = self.manifest()
+        if manifest is None:
+            return []
+        table = schema.owners
+        with translated(), self._engine.begin() as connection:
+            rows = connection.execute(
+                sa.select(table.c.bucket).where(_waiting(manifest.landed_through)).distinct().order_by(table.c.bucket)
+            )
+            return [bucket for (bucket,) in rows]
+
+    def begin_derivation(self, bucket: int, *, everything: bool = False) -> Plan | None:
+        """Plan the bucket's waiting owners (or all) against the newest manifest; None without a manifest."""
+        table = schema.owners
+        with translated(), self._engine.begin() as connection:
+            hold_touches(connection)  # no touch that is read may belong to a newer manifest
+            manifest = self._manifest(connection)
+            if manifest is None:
+                return None
+            chosen = sa.select(table.c.owner, table.c.touched).where(table.c.bucket == bucket)
+            total = connection.execute(
+                sa.select(sa.func.count()).select_from(table).where(table.c.bucket == bucket)
+            ).scalar_one()
+            if not everything:
+                chosen = chosen.where(_waiting(manifest.landed_through))
+            owners = {row.owner: row.touched for row in connection.execute(chosen.order_by(table.c.owner))}
+            plan = {
+                "bucket": bucket,
+                "as_of": manifest.landed_through,
+                "model_set": manifest.model_set,
+                "versions": manifest.versions,
+                "owners": owners,
+                "everything": len(owners) == total,
+            }
+            upsert(connection, schema.plans, [plan])
+        return Plan(
+            bucket, manifest.landed_through, manifest.model_set, manifest.versions, owners, len(owners) == total
+        )
+
+    def plan(self, bucket: int) -> Plan | None:
+        """The bucket's running or last plan."""
+        table = schema.plans
+        with translated(), self._engine.begin() as connection:
+            row = connection.execute(sa.select(table).where(table.c.bucket == bucket)).mappings().first()
+        return None if row is None else Plan(**row)
+
+    def end_derivation(self, plan: Plan, due: Mapping[str, datetime | None]) -> None:
+        """The planned owners are derived and published; ``due``: when an owner's next window closes."""
+        table = schema.owners
+        rows = [{"o": owner, "touch": touch, "due": due.get(owner)} for owner, touch in sorted(plan.owners.items())]
+        if not rows:
+            return
+        statement = (
+            table.update()
+            .where(table.c.owner == sa.bindparam("o"))
+            .values(derived=sa.bindparam("touch"), due_at=sa.bindparam("due", type_=schema.Instant))
+        )
+        with translated(), self._engine.begin() as connection:
+            connection.execute(statement, rows)
+
+
+def _waiting(as_of: datetime) -> sa.ColumnElement[bool]:
+    table = schema.owners
+    return sa.or_(table.c.touched > table.c.derived, table.c.due_at <= as_of)
+
+
+def _touch_days(connection: sa.Connection, days: Collection[str], touch: int) -> None:
+    rows = [{"day": day, "touched": touch, "written": 0, "cut": 0, "landed": 0} for day in sorted(days)]
+    upsert(connection, schema.days, rows, update=("touched",))
+
+
+def _touch_owners(connection: sa.Connection, owners: Collection[tuple[str, str, int]], touch: int) -> None:
+    rows = [
+        {"owner": owner, "tenant": tenant, "bucket": bucket, "touched": touch, "derived": 0, "due_at": None}
+        for tenant, owner, bucket in sorted(owners, key=lambda o: o[1])  # as end_derivation locks them
+    ]
+    upsert(connection, schema.owners, rows, update=("touched",))

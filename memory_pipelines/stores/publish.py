@@ -1,0 +1,258 @@
+"""Publishing: derived memories become visible in every store at once, or not at all.
+
+Belongs here: the two-phase protocol over the stores, and its recovery. Does not belong here: what a
+memory is. The stores share no transaction manager, so:
+
+1. *prepare* records the batch in PostgreSQL, then writes new versions beside the old ones everywhere;
+2. *commit* is one PostgreSQL transaction that moves the pointers;
+3. *finish* removes what no reader sees any more, then forgets the batch.
+
+Readers take ids from vectors and graph but drop what PostgreSQL does not show, and a graph is read by the
+version that PostgreSQL names; so at no moment is half a batch seen. A batch that was left behind is rolled
+back before the commit and forward after it, by whoever holds its bucket next (``recover``).
+"""
+
+import gzip
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from memory_pipelines.model import Owner, Tier, canonical_json, stable_hash
+from memory_pipelines.stores.base import (
+    ColdStore,
+    GraphEdge,
+    GraphNode,
+    GraphStore,
+    HotStore,
+    Vector,
+    VectorRow,
+    VectorStore,
+    cold_key,
+)
+from memory_pipelines.stores.relational import Batch, OwnerChange, PostgresAuthority
+
+BATCH_MEMORIES = 2_000
+"""Memories per batch, as far as one owner's are not more: an owner is published whole."""
+
+Embed = Callable[[Sequence[str]], Sequence[Vector]]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """One memory as it shall be visible. ``payload``: the columns of ``memory_versions`` but for the version."""
+
+    payload: Mapping[str, Any]
+    tier: Tier
+    embedded_text: str | None
+    """What the vector stands for; None: this memory is not in the vector store."""
+
+
+@dataclass(frozen=True)
+class OwnerState:
+    """Everything of one owner that shall be visible after the publish."""
+
+    owner: Owner
+    memories: Sequence[Draft] = ()
+    nodes: Sequence[GraphNode] = ()
+    edges: Sequence[GraphEdge] = ()
+    slices: Sequence[tuple[str, str]] = ()
+
+
+@dataclass
+class Published:
+    """What a publish did, by owners and memories."""
+
+    owners: int = 0
+    unchanged_owners: int = 0
+    shown: int = 0
+    hidden: int = 0
+    vectors: int = 0
+    graphs: int = 0
+    archived: int = 0
+
+
+@dataclass
+class _Prepared:
+    """One batch, gathered in memory before anything is written."""
+
+    changes: list[OwnerChange] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    to_embed: list[tuple[dict[str, Any], Owner, str]] = field(default_factory=list)
+    graphs: list[tuple[Owner, str, OwnerState]] = field(default_factory=list)
+    archive: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Publisher:
+    """Publishes owner states bucket by bucket. One publisher per bucket at a time; others wait."""
+
+    def __init__(
+        self,
+        authority: PostgresAuthority,
+        vectors: VectorStore,
+        graph: GraphStore,
+        hot: HotStore,
+        cold: ColdStore,
+        embed: Embed,
+    ) -> None:
+        self._authority = authority
+        self._vectors = vectors
+        self._graph = graph
+        self._hot = hot
+        self._cold = cold
+        self._embed = embed
+
+    def publish(self, bucket: int, states: Sequence[OwnerState], at: datetime) -> Published:
+        """Make ``states`` visible, in batches of whole owners; ``at`` becomes *admitted at* of what is new.
+
+        Publishing the same states again writes nothing.
+        """
+        done = Published()
+        with self._authority.publishing(bucket):
+            self.recover(bucket)
+            for part in _batches(states):
+                prepared = self._gather(part, done)
+                if prepared.changes:
+                    self._run(bucket, prepared, at)
+        return done
+
+    def recover(self, bucket: int) -> int:
+        """Bring open batches of the bucket to an end; returns their number. The caller holds the bucket."""
+        batches = self._authority.open_batches(bucket)
+        for batch in batches:
+            if batch.state == "committed":
+                self._finish(batch)
+            else:
+                self._roll_back(batch)
+        return len(batches)
+
+    def _gather(self, states: Sequence[OwnerState], done: Published) -> _Prepared:
+        keys = [state.owner.key for state in states]
+        pointers = self._authority.pointers(keys)
+        graphs = self._authority.graph_versions(keys)
+        slices = self._authority.current_slices(keys)
+        prepared = _Prepared()
+        for state in states:
+            done.owners += 1
+            key = state.owner.key
+            now = {p.memory_id: p for p in pointers.get(key, [])}
+            wanted = {row["memory_id"]: (row, draft) for row, draft in map(_versioned, state.memories)}
+            changed = {
+                memory: (row, draft)
+                for memory, (row, draft) in wanted.items()
+                if memory not in now or (now[memory].version, now[memory].tier) != (row["version"], draft.tier)
+            }
+            hide = sorted(set(now) - set(wanted))
+            old_graph = graphs.get(key)
+            graph_version = _graph_version(state)
+            if not changed and not hide and graph_version == old_graph and slices.get(key, set()) == set(state.slices):
+                done.unchanged_owners += 1
+                continue
+            gone = [(m, now[m].version) for m in hide]
+            gone += [(m, now[m].version) for m in changed if m in now and now[m].version != changed[m][0]["version"]]
+            prepared.changes.append(
+                OwnerChange(
+                    state.owner,
+                    tuple((m, row["version"], draft.tier.value) for m, (row, draft) in sorted(changed.items())),
+                    tuple(hide),
+                    graph_version,
+                    old_graph,
+                    tuple(sorted((m, v) for m, v in gone if v is not None)),
+                    tuple(sorted(state.slices)),
+                )
+            )
+            for memory, (row, draft) in changed.items():
+                if memory in now and now[memory].version == row["version"]:
+                    continue  # only its tier moves
+                prepared.rows.append(row)
+                if draft.embedded_text is not None:
+                    prepared.to_embed.append((row, state.owner, draft.embedded_text))
+                if draft.tier == Tier.COLD:
+                    key_text = (cold_key(state.owner, f"{row['memory_id']}.{row['version']}"), draft.payload["text"])
+                    prepared.archive.append(key_text)
+            if graph_version is not None and graph_version != old_graph:
+                prepared.graphs.append((state.owner, graph_version, state))
+            done.shown += len(changed)
+            done.hidden += len(hide)
+        done.vectors += len(prepared.to_embed)
+        done.graphs += len(prepared.graphs)
+        done.archived += len(prepared.archive)
+        return prepared
+
+    def _run(self, bucket: int, prepared: _Prepared, at: datetime) -> None:
+        changes = tuple(prepared.changes)
+        batch = Batch(stable_hash("batch", bucket, at.isoformat(), repr(changes)), bucket, "preparing", changes)
+        self._authority.prepare(batch, prepared.rows, at)
+        self._write_vectors(prepared)
+        for owner, version, state in prepared.graphs:
+            self._graph.write(owner, version, state.nodes, state.edges)
+        for key, text in prepared.archive:
+            self._cold.put(key, gzip.compress(canonical_json({"text": text}).encode(), mtime=0))
+        self._authority.commit(batch, at)
+        self._finish(batch)
+
+    def _write_vectors(self, prepared: _Prepared) -> None:
+        if not prepared.to_embed:
+            return
+        vectors = self._embed([text for _, _, text in prepared.to_embed])
+        self._vectors.upsert(
+            [
+                VectorRow(f"{row['memory_id']}.{row['version']}", owner, vector, row["language"], row["occurred_at"])
+                for (row, owner, _), vector in zip(prepared.to_embed, vectors, strict=True)
+            ]
+        )
+
+    def _finish(self, batch: Batch) -> None:
+        gone = [(change.owner, f"{m}.{v}") for change in batch.changes for m, v in change.superseded]
+        if gone:
+            self._vectors.delete([entry_id for _, entry_id in gone])
+            self._cold.delete(cold_key(owner, entry_id) for owner, entry_id in gone)
+        for change in batch.changes:
+            if change.old_graph is not None and change.old_graph != change.graph_version:
+                self._graph.drop(change.owner, change.old_graph)
+            self._hot.delete(change.owner)
+        self._authority.finish(batch)
+
+    def _roll_back(self, batch: Batch) -> None:
+        visible: dict[str, set[tuple[str, str | None]]] = {}
+        for owner, pointers in self._authority.pointers([c.owner.key for c in batch.changes]).items():
+            visible[owner] = {(p.memory_id, p.version) for p in pointers}
+        for change in batch.changes:
+            seen = visible.get(change.owner.key, set())
+            written = [(m, v) for m, v, _ in change.show if (m, v) not in seen]
+            self._vectors.delete([f"{m}.{v}" for m, v in written])
+            self._cold.delete(cold_key(change.owner, f"{m}.{v}") for m, v in written)
+            if change.graph_version is not None and change.graph_version != change.old_graph:
+                self._graph.drop(change.owner, change.graph_version)
+        self._authority.roll_back(batch)
+
+
+def _versioned(draft: Draft) -> tuple[dict[str, Any], Draft]:
+    """The row with its version: a hash of its whole content, so equal content is never written twice."""
+    row = dict(draft.payload)
+    if draft.tier == Tier.COLD:
+        row["text"] = ""  # its text moves to the cold store; the summary is the entry that legs see
+    content = {k: v.isoformat() if isinstance(v, datetime) else v for k, v in draft.payload.items()}
+    in_vectors = draft.embedded_text is not None
+    row["version"] = stable_hash("version", canonical_json(content), draft.tier == Tier.COLD, in_vectors)
+    return row, draft
+
+
+def _graph_version(state: OwnerState) -> str | None:
+    if not state.nodes:
+        return None
+    nodes = sorted((n.node_id, n.kind, n.label, n.weight, str(n.occurred_at)) for n in state.nodes)
+    edges = sorted((e.source, e.target, e.kind, e.weight) for e in state.edges)
+    return stable_hash("graph", canonical_json([nodes, edges]))
+
+
+def _batches(states: Sequence[OwnerState]) -> Sequence[Sequence[OwnerState]]:
+    parts: list[list[OwnerState]] = []
+    size = BATCH_MEMORIES
+    for state in states:
+        if size >= BATCH_MEMORIES:
+            parts.append([])
+            size = 0
+        parts[-1].append(state)
+        size += max(1, len(state.memories))
+    return parts

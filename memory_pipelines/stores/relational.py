@@ -1,0 +1,369 @@
+"""The authority in PostgreSQL: which version of which memory a reader sees.
+
+Belongs here: reads of visible memories, and the three transactions of publishing (prepare, commit,
+finish) as far as they concern this database. Does not belong here: the other stores (``publish``).
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from memory_pipelines.errors import TransientError
+from memory_pipelines.model import Owner, Tier
+from memory_pipelines.stores import schema
+from memory_pipelines.stores.base import Person, StoredMemory
+from memory_pipelines.stores.schema import parts, translated, upsert
+
+_LOCK_SPACE = 7272
+_PAYLOAD = [c.name for c in schema.memory_versions.columns]
+
+
+@dataclass(frozen=True)
+class Visible:
+    """A memory's pointer: the version that readers see (None: none any more) and its tier."""
+
+    memory_id: str
+    version: str | None
+    tier: str
+
+
+@dataclass(frozen=True)
+class OwnerChange:
+    """What one batch does for one owner. ``entry`` = (memory id, version, tier).
+
+    ``show`` become visible, ``hide`` cease to be; ``graph_version`` is the graph that readers use then, and
+    ``old_graph`` the one that they used before.
+    """
+
+    owner: Owner
+    show: tuple[tuple[str, str, str], ...] = ()
+    hide: tuple[str, ...] = ()
+    graph_version: str | None = None
+    old_graph: str | None = None
+    superseded: tuple[tuple[str, str], ...] = ()
+    """(memory id, version) that no reader sees after the commit."""
+    slices: tuple[tuple[str, str], ...] = ()
+    """(slice id, own turn id) of the owner's current slices."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A publishing batch as recorded: enough to roll it forward or back."""
+
+    batch_id: str
+    bucket: int
+    state: str
+    changes: tuple[OwnerChange, ...] = field(default=())
+
+
+class PostgresAuthority:
+    """Reads and the publishing transactions. Writers other than ``publish`` must not touch these tables."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+        # several statements of one read see one state
+        on_postgres = engine.dialect.name == "postgresql"
+        self._snapshots = engine.execution_options(isolation_level="REPEATABLE READ") if on_postgres else engine
+
+    # ---- reads
+
+    def person(self, owner: Owner, as_of: datetime | None = None) -> Person:
+        """The published state of a subject; an unknown one has epoch 0 and nothing visible.
+
+        Suppressions that ended by ``as_of`` (default: the database's now) do not count."""
+        people, table = schema.people, schema.suppressions
+        with translated(), self._snapshots.begin() as connection:
+            row = connection.execute(
+                sa.select(people.c.epoch, people.c.graph_version).where(
+                    people.c.owner == owner.key, people.c.tenant == owner.tenant
+                )
+            ).first()
+            until = sa.func.now() if as_of is None else sa.bindparam("as_of", as_of, type_=schema.Instant)
+            turns = connection.execute(
+                sa.select(table.c.turn_id).where(table.c.owner == owner.key, table.c.until > until)
+            ).all()
+            suppressed = self._memories_of_turns(connection, owner, {t for (t,) in turns}) if turns else frozenset()
+        epoch, graph_version = (0, None) if row is None else (row.epoch, row.graph_version)
+        return Person(owner, epoch, graph_version, suppressed)
+
+    @staticmethod
+    def _memories_of_turns(connection: sa.Connection, owner: Owner, turns: set[str]) -> frozenset[str]:
+        table, pointer = schema.memory_versions, schema.memories
+        rows = connection.execute(
+            sa.select(table.c.memory_id, table.c.source_turn_ids)
+            .join(pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version))
+            .where(table.c.owner == owner.key)
+        )
+        return frozenset(memory for memory, sources in rows if turns & set(sources))
+
+    def visible(self, owner: Owner) -> list[StoredMemory]:
+        """All committed memories of the owner, newest ``occurred_at`` first, then by id."""
+        table, pointer = schema.memory_versions, schema.memories
+        query = (
+            sa.select(table, pointer.c.tier, pointer.c.admitted_at)
+            .join(pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version))
+            .where(pointer.c.owner == owner.key, pointer.c.tenant == owner.tenant)
+            .order_by(table.c.occurred_at.desc(), table.c.memory_id)
+        )
+        with translated(), self._engine.begin() as connection:
+            return [_stored(owner, dict(row)) for row in connection.execute(query).mappings()]
+
+    def counts(self) -> dict[str, int]:
+        """Visible memories by tier and by type, people, and batches under way."""
+        table, pointer = schema.memory_versions, schema.memories
+        joined = sa.select(table.c.memory_type, pointer.c.tier, sa.func.count().label("n")).join(
+            pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version)
+        )
+        result: dict[str, int] = {"memories": 0, "people": 0, "batches": 0}
+        with translated(), self._engine.begin() as connection:
+            for kind, tier, n in connection.execute(joined.group_by(table.c.memory_type, pointer.c.tier)):
+                result["memories"] += n
+                result[kind] = result.get(kind, 0) + n
+                result[tier] = result.get(tier, 0) + n
+            for name, source in (("people", schema.people), ("batches", schema.batches)):
+                result[name] = connection.execute(sa.select(sa.func.count()).select_from(source)).scalar_one()
+        return result
+
+    def owners(self) -> list[Owner]:
+        """Everybody who was ever published."""
+        table = schema.people
+        with translated(), self._engine.begin() as connection:
+            rows = connection.execute(sa.select(table.c.tenant, table.c.subject).order_by(table.c.owner))
+            return [Owner(row.tenant, row.subject) for row in rows]
+
+    def graphs(self) -> dict[str, str]:
+        """Owner key → the graph version that readers use."""
+        table = schema.people
+        with translated(), self._engine.begin() as connection:
+            rows = connection.execute(
+                sa.select(table.c.owner, table.c.graph_version).where(table.c.graph_version.is_not(None))
+            )
+            return {row.owner: row.graph_version for row in rows}
+
+    def routed(self, store: str) -> dict[str, set[str]]:
+        """Owner key → entry ids of visible memories, cold ones apart, that are routed to a store."""
+        table, pointer = schema.memory_versions, schema.memories
+        query = (
+            sa.select(pointer.c.owner, table.c.memory_id, table.c.version, table.c.stores)
+            .join(pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version))
+            .where(pointer.c.tier != Tier.COLD)
+        )
+        result: dict[str, set[str]] = {}
+        with translated(), self._engine.begin() as connection:
+            for row in connection.execute(query):
+                if store in row.stores:
+                    result.setdefault(row.owner, set()).add(f"{row.memory_id}.{row.version}")
+        return result
+
+    def redirects(self, owner: Owner, slice_id: str) -> list[str]:
+        """Today's slices that share an own turn with ``slice_id`` (itself, if it still stands)."""
+        old, new = schema.slice_turns.alias("old"), schema.slice_turns.alias("new")
+        query = (
+            sa.select(new.c.slice_id)
+            .join(old, (old.c.turn_id == new.c.turn_id) & (old.c.owner == new.c.owner))
+            .where(old.c.owner == owner.key, old.c.slice_id == slice_id, new.c.current)
+            .distinct()
+            .order_by(new.c.slice_id)
+        )
+        with translated(), self._engine.begin() as connection:
+            return list(connection.execute(query).scalars())
+
+    # ---- publishing
+
+    def pointers(self, owners: Collection[str]) -> dict[str, list[Visible]]:
+        """Per owner key the pointers of all its memories that are visible."""
+        table = schema.memories
+        result: dict[str, list[Visible]] = {}
+        with translated(), self._engine.begin() as connection:
+            for part in parts(sorted(owners)):
+                rows = connection.execute(sa.select(table).where(table.c.owner.in_(part), table.c.version.is_not(None)))
+                for row in rows.mappings():
+                    pointer = Visible(row["memory_id"], row["version"], row["tier"])
+                    result.setdefault(row["owner"], []).append(pointer)
+        return result
+
+    def graph_versions(self, owners: Collection[str]) -> dict[str, str | None]:
+        table = schema.people
+        result: dict[str, str | None] = {}
+        with translated(), self._engine.begin() as connection:
+            for part in parts(sorted(owners)):
+                rows = connection.execute(
+                    sa.select(table.c.owner, table.c.graph_version).where(table.c.owner.in_(part))
+                )
+                result.update({row.owner: row.graph_version for row in rows})
+        return result
+
+    def prepare(self, batch: Batch, rows: Sequence[dict[str, Any]], at: datetime) -> None:
+        """Record the batch and write its new versions beside the old ones; readers see nothing of it yet."""
+        record = {
+            "batch_id": batch.batch_id,
+            "bucket": batch.bucket,
+            "state": "preparing",
+            "created_at": at,
+            "plan": _to_json(batch.changes),
+        }
+        with translated(), self._engine.begin() as connection:
+            upsert(connection, schema.batches, [record])
+            upsert(connection, schema.memory_versions, [{name: row[name] for name in _PAYLOAD} for row in rows])
+
+    def commit(self, batch: Batch, at: datetime) -> None:
+        """The one transaction that makes the whole batch visible. Committing twice changes nothing.
+
+        Raises TransientError if somebody else has rolled the batch back: the bucket was lost in the meantime."""
+        with translated(), self._engine.begin() as connection:
+            state = connection.execute(
+                sa.select(schema.batches.c.state).where(schema.batches.c.batch_id == batch.batch_id).with_for_update()
+            ).scalar_one_or_none()
+            if state is None:
+                raise TransientError(f"batch {batch.batch_id} is gone: another publisher holds bucket {batch.bucket}")
+            if state != "preparing":
+                return
+            for change in batch.changes:
+                self._commit_owner(connection, change, at)
+            connection.execute(
+                schema.batches.update().where(schema.batches.c.batch_id == batch.batch_id).values(state="committed")
+            )
+
+    @staticmethod
+    def _commit_owner(connection: sa.Connection, change: OwnerChange, at: datetime) -> None:
+        owner, table, people, turns = change.owner, schema.memories, schema.people, schema.slice_turns
+        shown = [
+            {
+                "memory_id": memory,
+                "owner": owner.key,
+                "tenant": owner.tenant,
+                "version": version,
+                "tier": tier,
+                "admitted_at": at,
+            }
+            for memory, version, tier in change.show
+        ]
+        upsert(connection, table, shown, update=("version", "tier"))
+        for part in parts(change.hide):
+            connection.execute(table.update().where(table.c.memory_id.in_(part)).values(version=None))
+        person = {
+            "owner": owner.key,
+            "tenant": owner.tenant,
+            "subject": owner.subject,
+            "epoch": 0,
+            "graph_version": change.graph_version,
+        }
+        upsert(connection, people, [person], update=("graph_version",))
+        connection.execute(people.update().where(people.c.owner == owner.key).values(epoch=people.c.epoch + 1))
+        connection.execute(turns.update().where(turns.c.owner == owner.key).values(current=False))
+        current = [{"slice_id": s, "turn_id": t, "owner": owner.key, "current": True} for s, t in change.slices]
+        upsert(connection, turns, current, update=("current",))
+
+    def finish(self, batch: Batch) -> None:
+        """Forget superseded versions and the batch itself; the other stores have removed theirs."""
+        gone = [pair for change in batch.changes for pair in change.superseded]
+        with translated(), self._engine.begin() as connection:
+            self._drop_versions(connection, gone)
+            connection.execute(schema.batches.delete().where(schema.batches.c.batch_id == batch.batch_id))
+
+    def roll_back(self, batch: Batch) -> None:
+        """Forget a batch that was never committed, with its versions unless a reader sees them."""
+        written = [(m, v) for change in batch.changes for m, v, _ in change.show]
+        with translated(), self._engine.begin() as connection:
+            self._drop_versions(connection, written)
+            connection.execute(schema.batches.delete().where(schema.batches.c.batch_id == batch.batch_id))
+
+    @staticmethod
+    def _drop_versions(connection: sa.Connection, pairs: Iterable[tuple[str, str]]) -> None:
+        table, pointer = schema.memory_versions, schema.memories
+        seen = sa.exists().where(pointer.c.memory_id == table.c.memory_id, pointer.c.version == table.c.version)
+        for memory, version in pairs:
+            connection.execute(
+                table.delete().where(table.c.memory_id == memory, table.c.version == version, sa.not_(seen))
+            )
+
+    @contextmanager
+    def publishing(self, bucket: int) -> Iterator[None]:
+        """Hold the bucket alone; a second publisher waits. A process that dies lets go at once."""
+        if self._engine.dialect.name != "postgresql":  # the in-memory database has one process
+            yield
+            return
+        with ExitStack() as held:
+            with translated():
+                connection = held.enter_context(self._engine.connect())
+                connection.detach()  # closed, not pooled, at the end: the lock goes with its session, whatever happens
+                key = {"space": _LOCK_SPACE, "bucket": bucket}
+                connection.execute(sa.text("SELECT pg_advisory_lock(:space, :bucket)"), key)
+                connection.commit()  # a session lock outlives the transaction, and an idle one would block vacuum
+            yield
+
+    def open_batches(self, bucket: int | None = None) -> list[Batch]:
+        """Batches that somebody began and did not finish, oldest first."""
+        table = schema.batches
+        query = sa.select(table).order_by(table.c.created_at, table.c.batch_id)
+        if bucket is not None:
+            query = query.where(table.c.bucket == bucket)
+        with translated(), self._engine.begin() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [Batch(r["batch_id"], r["bucket"], r["state"], _from_json(r["plan"])) for r in rows]
+
+    def people(self, owners: Collection[str]) -> dict[str, Owner]:
+        """Owner key → owner, of those that ever published."""
+        table = schema.people
+        result: dict[str, Owner] = {}
+        with translated(), self._engine.begin() as connection:
+            for part in parts(sorted(owners)):
+                rows = connection.execute(
+                    sa.select(table.c.owner, table.c.tenant, table.c.subject).where(table.c.owner.in_(part))
+                )
+                result.update({row.owner: Owner(row.tenant, row.subject) for row in rows})
+        return result
+
+    def current_slices(self, owners: Collection[str]) -> dict[str, set[tuple[str, str]]]:
+        """Per owner key the (slice id, own turn id) pairs that are current."""
+        table = schema.slice_turns
+        result: dict[str, set[tuple[str, str]]] = {}
+        with translated(), self._engine.begin() as connection:
+            for part in parts(sorted(owners)):
+                rows = connection.execute(sa.select(table).where(table.c.owner.in_(part), table.c.current))
+                for row in rows:
+                    result.setdefault(row.owner, set()).add((row.slice_id, row.turn_id))
+        return result
+
+
+def _stored(owner: Owner, row: Mapping[str, Any]) -> StoredMemory:
+    names = StoredMemory.__dataclass_fields__
+    values = {name: row[name] for name in names if name != "owner"}
+    for name in ("entities", "slice_ids", "source_turn_ids", "stores"):
+        values[name] = tuple(values[name])
+    return StoredMemory(owner=owner, **values)
+
+
+def _to_json(changes: Sequence[OwnerChange]) -> list[dict[str, Any]]:
+    return [
+        {
+            "tenant": c.owner.tenant,
+            "subject": c.owner.subject,
+            "show": c.show,
+            "hide": c.hide,
+            "graph_version": c.graph_version,
+            "old_graph": c.old_graph,
+            "superseded": c.superseded,
+            "slices": c.slices,
+        }
+        for c in changes
+    ]
+
+
+def _from_json(plan: Sequence[Mapping[str, Any]]) -> tuple[OwnerChange, ...]:
+    return tuple(
+        OwnerChange(
+            Owner(c["tenant"], c["subject"]),
+            tuple((m, v, t) for m, v, t in c["show"]),
+            tuple(c["hide"]),
+            c["graph_version"],
+            c["old_graph"],
+            tuple((m, v) for m, v in c["superseded"]),
+            tuple((s, t) for s, t in c["slices"]),
+        )
+        for c in plan
+    )

@@ -1,0 +1,256 @@
+"""The vector store: Milvus 2.3 or later, or the embedded milvus-lite server, through pymilvus.
+
+Belongs here: the collection's schema, filters, batches and the driver's errors. Does not belong
+here: embedding, or fusing hits with other legs. A vector carries ids and times, no text.
+"""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, TypeVar
+
+from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
+from memory_pipelines.model import Owner, stable_hash, utc
+from memory_pipelines.stores import checks
+from memory_pipelines.stores.base import Hit, Vector, VectorRow
+
+BATCH = 1000
+UNFLUSHED_MOST = 500
+"""milvus-lite scans unflushed rows in Python: 10,000 of them made a search 350 ms, flushed 9 ms."""
+MOST_ROWS = 16_384
+"""What Milvus returns at most for one search or query."""
+PARTITIONS = 16
+SETTING = "MEMORY_PIPELINES_MILVUS_URL"
+READ_SECONDS = 10.0
+WRITE_SECONDS = 60.0
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NOT_LOADED = 101
+UNAVAILABLE = (1, 2, 3, 4, 5, 8, 9)
+"""Milvus's codes for: not ready, unreachable, memory, requests, internal, rate limit, write denied."""
+REFUSED = (16, 1800)
+
+T = TypeVar("T")
+
+
+class MilvusVectors:
+    """One collection of one embedding model: HNSW (M 16, efConstruction 100) over cosine similarity.
+
+    Connects on first use; ``capabilities`` is empty until then. Reads are strongly consistent: a
+    search sees every earlier write. A collection that does not exist is empty to readers. Owner and
+    tenant are stored as hashes.
+    """
+
+    def __init__(self, url: str, token: str = "", collection: str = "memories") -> None:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,254}", collection):
+            raise SettingError("a vector collection is named by letters, digits and underscores")
+        self._url = url
+        self._token = token
+        self._collection = collection
+        self.capabilities: frozenset[str] = frozenset()
+        self._lite = False
+        self._unflushed = 0
+        self._client: Any = None
+        self._dimension: int | None = None
+
+    def ensure(self, dimension: int) -> None:
+        if self._known_dimension() is None:
+            try:
+                self._ask(lambda client: self._create(client, dimension))
+            except PermanentError:
+                # another process may have created it in the meantime
+                if self._known_dimension() is None:
+                    raise
+        found = self._known_dimension()
+        if found != dimension:
+            raise IntegrityError(f"collection {self._collection} has dimension {found}, not {dimension}")
+
+    def _create(self, client: Any, dimension: int) -> None:
+        from pymilvus import DataType
+
+        schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
+        schema.add_field("entry_id", DataType.VARCHAR, is_primary=True, max_length=96)
+        schema.add_field("owner", DataType.VARCHAR, max_length=32, is_partition_key=True)
+        schema.add_field("tenant", DataType.VARCHAR, max_length=32)
+        schema.add_field("language", DataType.VARCHAR, max_length=16)
+        schema.add_field("occurred_at", DataType.INT64)
+        schema.add_field("vector", DataType.FLOAT_VECTOR, dim=dimension)
+        index = client.prepare_index_params()
+        index.add_index("vector", index_type="HNSW", metric_type="COSINE", params={"M": 16, "efConstruction": 100})
+        client.create_collection(
+            self._collection,
+            schema=schema,
+            index_params=index,
+            num_partitions=PARTITIONS,
+            consistency_level="Strong",
+            timeout=WRITE_SECONDS,
+        )
+
+    def upsert(self, rows: Sequence[VectorRow]) -> None:
+        if not rows:
+            return
+        dimension = self._known_dimension()
+        if dimension is None:
+            raise IntegrityError(f"collection {self._collection} does not exist; call ensure first")
+        good = list(checks.vector_rows(rows, dimension).values())
+        for start in range(0, len(good), BATCH):
+            data = [
+                {
+                    "entry_id": row.entry_id,
+                    "owner": row.owner.key,
+                    "tenant": _tenant(row.owner),
+                    "language": row.language,
+                    "occurred_at": (utc(row.occurred_at) - EPOCH) // timedelta(microseconds=1),
+                    "vector": checks.vector(row.vector, dimension),
+                }
+                for row in good[start : start + BATCH]
+            ]
+            self._ask(partial(_upsert, collection=self._collection, data=data))
+        self._unflushed += len(good)
+        if self._lite and self._unflushed >= UNFLUSHED_MOST:
+            self._ask(lambda client: client.flush(self._collection, timeout=WRITE_SECONDS))
+            self._unflushed = 0
+
+    def delete(self, entry_ids: Collection[str]) -> None:
+        ids = checks.entry_ids(entry_ids)
+        if not ids or self._known_dimension() is None:
+            return
+        for start in range(0, len(ids), BATCH):
+            self._ask(partial(_delete, collection=self._collection, ids=ids[start : start + BATCH]))
+
+    def search(self, owner: Owner, vector: Vector, limit: int) -> list[Hit]:
+        dimension = self._known_dimension()
+        if dimension is None or limit <= 0:
+            return []
+        query = checks.vector(vector, dimension)
+        limit = min(limit, MOST_ROWS)
+        found = self._ask(
+            lambda client: client.search(
+                self._collection,
+                [query],
+                anns_field="vector",
+                filter=_of(owner),
+                limit=limit,
+                search_params={"metric_type": "COSINE", "params": {"ef": max(64, limit)}},
+                consistency_level="Strong",
+                timeout=READ_SECONDS,
+            )
+        )
+        hits = [Hit(str(hit["entry_id"]), float(hit["distance"])) for hit in found[0]]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.entry_id))
+
+    def entry_ids(self, owner: Owner) -> set[str]:
+        if self._known_dimension() is None:
+            return set()
+        rows = self._ask(lambda client: self._query(client, _of(owner), "entry_id", limit=MOST_ROWS))
+        if len(rows) < MOST_ROWS:
+            return {str(row["entry_id"]) for row in rows}
+        return self._ask(lambda client: self._iterate(client, owner))
+
+    def count(self) -> int:
+        if self._known_dimension() is None:
+            return 0
+        return int(self._ask(lambda client: self._query(client, "", "count(*)"))[0]["count(*)"])
+
+    def close(self) -> None:
+        client, self._client, self._dimension = self._client, None, None
+        if client is not None:
+            client.close()
+
+    def _query(self, client: Any, condition: str, field: str, **options: int) -> Any:
+        return client.query(
+            self._collection,
+            filter=condition,
+            output_fields=[field],
+            consistency_level="Strong",
+            timeout=READ_SECONDS,
+            **options,
+        )
+
+    def _iterate(self, client: Any, owner: Owner) -> set[str]:
+        """All ids of an owner; without the limit of a query, but several times as slow a row."""
+        ids: set[str] = set()
+        pages = client.query_iterator(
+            self._collection,
+            filter=_of(owner),
+            output_fields=["entry_id"],
+            batch_size=BATCH,
+            consistency_level="Strong",
+            timeout=READ_SECONDS,
+        )
+        while page := pages.next():
+            ids.update(str(row["entry_id"]) for row in page)
+        pages.close()
+        return ids
+
+    def _known_dimension(self) -> int | None:
+        """The collection's dimension, asked once a connection; None while it does not exist."""
+        if self._dimension is None:
+            self._dimension = self._ask(self._open)
+        return self._dimension
+
+    def _open(self, client: Any) -> int | None:
+        if not client.has_collection(self._collection, timeout=READ_SECONDS):
+            return None
+        client.load_collection(self._collection, timeout=WRITE_SECONDS)
+        fields = client.describe_collection(self._collection, timeout=READ_SECONDS)["fields"]
+        return next(int(field["params"]["dim"]) for field in fields if field["name"] == "vector")
+
+    def _ask(self, request: Callable[[Any], T]) -> T:
+        """The request's answer; the driver's errors leave as the library's.
+
+        A broken connection is dropped, so that the next request makes a new one; a collection that
+        a restarted server has not loaded is loaded, and the request repeated once.
+        """
+        import grpc  # type: ignore[import-untyped]
+        from pymilvus import MilvusClient
+        from pymilvus.exceptions import ConnectionConfigException, MilvusException
+
+        for last in (False, True):
+            try:
+                if self._client is None:
+                    # a shared connection would wait in gRPC's back-off after a restart of the server
+                    self._client = MilvusClient(self._url, token=self._token, timeout=READ_SECONDS, dedicated=True)
+                    version = str(self._client.get_server_version(timeout=READ_SECONDS))
+                    self.capabilities = _capabilities(version)
+                    self._lite = version.startswith("milvus_lite")
+                if last:
+                    self._client.load_collection(self._collection, timeout=WRITE_SECONDS)
+                return request(self._client)
+            except ConnectionConfigException:
+                raise SettingError(f"{SETTING} is no URL of a Milvus server") from None
+            except (MilvusException, grpc.RpcError) as error:
+                code = getattr(error, "code", None)
+                if code == NOT_LOADED and not last:
+                    continue
+                if code in REFUSED or "unauthenticated" in str(error).lower():
+                    raise SettingError("the vector store refuses MEMORY_PIPELINES_MILVUS_TOKEN") from None
+                if isinstance(code, int) and code not in UNAVAILABLE:
+                    raise PermanentError(f"the vector store refuses a request (Milvus code {code})") from None
+                self.close()
+                raise StoreUnavailableError("vector", SETTING, type(error).__name__) from None
+        raise AssertionError("unreachable")
+
+
+def _capabilities(version: str) -> frozenset[str]:
+    """Sparse vectors by BM25 and hybrid search came with Milvus 2.5; milvus-lite 3 has both."""
+    number = re.search(r"(\d+)\.(\d+)", version)
+    modern = number is not None and (int(number[1]), int(number[2])) >= (2, 5)
+    return frozenset({"sparse", "hybrid"}) if modern else frozenset()
+
+
+def _upsert(client: Any, collection: str, data: list[dict[str, Any]]) -> None:
+    client.upsert(collection, data, timeout=WRITE_SECONDS)
+
+
+def _delete(client: Any, collection: str, ids: list[str]) -> None:
+    client.delete(collection, ids=ids, timeout=WRITE_SECONDS)
+
+
+def _tenant(owner: Owner) -> str:
+    return stable_hash("tenant", owner.tenant)
+
+
+def _of(owner: Owner) -> str:
+    """Rows of one owner; both values are hex, so nothing can be injected."""
+    return f'owner == "{owner.key}" and tenant == "{_tenant(owner)}"'

@@ -1,0 +1,376 @@
+"""The lake's tables: names, Arrow schemas, how they are cut, what may be in Delta statistics.
+
+Belongs here: the shape of every table that a job writes. Does not belong here: how a table is
+stored (``stores.lake``) or made. Verbatim text never enters file statistics: Delta's log would
+keep its first characters after the rows are erased, so each table lists its statistics columns.
+``owner`` is ``Owner(tenant, subject).key``: rows are found and replaced by it, because a predicate is
+written to the log as well, and no name may be.
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+TIME = pa.timestamp("us", "UTC")
+STRINGS = pa.list_(pa.string())
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """One Delta table. ``key`` identifies a canonical row; ``order`` outside of it is bookkeeping."""
+
+    name: str
+    schema: pa.Schema
+    partition_by: tuple[str, ...]
+    statistics: tuple[str, ...]
+    key: tuple[str, ...]
+    bookkeeping: tuple[str, ...] = ()
+    """Columns that tell how a row arrived; they take no part in a canonical comparison."""
+
+
+def _schema(**fields: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field(name, kind) for name, kind in fields.items()])
+
+
+TURNS = TableSpec(
+    "turns",
+    _schema(
+        tenant=pa.string(),
+        turn_id=pa.string(),
+        conversation_id=pa.string(),
+        session_id=pa.string(),
+        subject=pa.string(),
+        role=pa.string(),
+        occurred_at=TIME,
+        text=pa.string(),
+        origin=pa.string(),
+        edited_at=TIME,
+        vector_clock=pa.string(),
+        content_hash=pa.string(),
+        file_id=pa.string(),
+        position=pa.int64(),
+        day=pa.string(),
+    ),
+    partition_by=("day",),
+    statistics=("file_id", "occurred_at"),
+    key=("tenant", "turn_id", "content_hash"),
+    bookkeeping=("file_id", "position"),
+)
+"""Landed turns after step 1's row cleaning. ``subject`` is whom the row names (null: nobody);
+``session_id`` is null where the source has none; ``vector_clock`` is JSON or null."""
+
+BEHAVIOUR = TableSpec(
+    "behaviour",
+    _schema(
+        tenant=pa.string(),
+        event_id=pa.string(),
+        subject=pa.string(),
+        kind=pa.string(),
+        occurred_at=TIME,
+        value=pa.float64(),
+        dwell_seconds=pa.float64(),
+        bounce=pa.bool_(),
+        reference=pa.string(),
+        content_hash=pa.string(),
+        file_id=pa.string(),
+        position=pa.int64(),
+        day=pa.string(),
+        owner=pa.string(),
+        bucket=pa.int32(),
+    ),
+    partition_by=("bucket",),
+    statistics=("owner", "file_id", "day", "occurred_at"),
+    key=("owner", "event_id", "content_hash"),
+    bookkeeping=("file_id", "position"),
+)
+"""What users did: ``kind`` is order, refund, visit, coupon, cancel, churn, ...; ``value`` in the log's
+currency; ``reference`` an order number or the like."""
+
+QUARANTINE = TableSpec(
+    "quarantine",
+    _schema(
+        tenant=pa.string(),
+        file_id=pa.string(),
+        position=pa.int64(),
+        reason=pa.string(),
+        raw=pa.string(),
+        day=pa.string(),
+    ),
+    partition_by=(),
+    statistics=("file_id", "reason"),
+    key=("tenant", "reason", "raw"),
+    bookkeeping=("file_id", "position"),
+)
+"""Rows that are broken, as read, with the reason; ``day`` is null where no time could be read."""
+
+EXCHANGES = TableSpec(
+    "exchanges",
+    _schema(
+        tenant=pa.string(),
+        subject=pa.string(),
+        exchange_id=pa.string(),
+        conversation_id=pa.string(),
+        session_id=pa.string(),
+        origin=pa.string(),
+        started_at=TIME,
+        ended_at=TIME,
+        own_text=pa.string(),
+        other_text=pa.string(),
+        own_turn_ids=STRINGS,
+        turn_ids=STRINGS,
+        context_turn_id=pa.string(),
+        vector_clock=pa.string(),
+        text_hash=pa.string(),
+        day=pa.string(),
+        owner=pa.string(),
+        bucket=pa.int32(),
+    ),
+    partition_by=("bucket",),
+    statistics=("owner", "day", "started_at"),
+    key=("owner", "exchange_id"),
+)
+"""Step 1's result. ``started_at`` is the first own turn's time, ``ended_at`` the last turn's;
+``own_text`` and ``other_text`` are the verbatim turns joined by newlines; ``turn_ids`` holds all."""
+
+_LABEL_KEY = {
+    "tenant": pa.string(),
+    "subject": pa.string(),
+    "exchange_id": pa.string(),
+    "model_set": pa.string(),
+    "day": pa.string(),
+    "owner": pa.string(),
+    "bucket": pa.int32(),
+}
+
+INTENTS = TableSpec(
+    "intents",
+    _schema(
+        **_LABEL_KEY,
+        intent=pa.string(),
+        intent_confidence=pa.float64(),
+        action=pa.string(),
+        action_confidence=pa.float64(),
+        category=pa.string(),
+        category_confidence=pa.float64(),
+    ),
+    partition_by=("bucket",),
+    statistics=("owner", "day", "model_set"),
+    key=("owner", "exchange_id", "model_set"),
+)
+"""Step 2. ``category`` is chit_chat, fact, preference, task, inquiry or transient_reasoning;
+``intent`` may be ``out_of_scope``; confidences in [0, 1], rounded to 4 digits."""
+
+EMOTIONS = TableSpec(
+    "emotions",
+    _schema(
+        **_LABEL_KEY,
+        emotion_score=pa.float64(),
+        emotion=pa.string(),
+    ),
+    partition_by=("bucket",),
+    statistics=("owner", "day", "model_set"),
+    key=("owner", "exchange_id", "model_set"),
+)
+"""Step 3. ``emotion_score`` in [-1, 1]; ``emotion`` is ``<label>:<low|medium|high>`` or ``neutral``."""
+
+ENTITY = pa.struct(
+    [
+        pa.field("surface", pa.string()),
+        pa.field("canonical", pa.string()),
+        pa.field("kind", pa.string()),
+    ]
+)
+
+ENTITIES = TableSpec(
+    "entities",
+    _schema(
+        **_LABEL_KEY,
+        language=pa.string(),
+        entities=pa.list_(ENTITY),
+    ),
+    partition_by=("bucket",),
+    statistics=("owner", "day", "model_set"),
+    key=("owner", "exchange_id", "model_set"),
+)
+"""Step 4. ``canonical`` is the dictionary id of a known entity (``carrier/sf_express``), else
+``<kind>/<normal form>``; ``kind`` is person, company, carrier, warehouse, place, product, brand,
+order_number or date; ``language`` is zh, en or mixed."""
+
+SLICES = TableSpec(
+    "slices",
+    _schema(
+        tenant=pa.string(),
+        subject=pa.string(),
+        slice_id=pa.string(),
+        session_id=pa.string(),
+        session_origin=pa.string(),
+        occurred_at=TIME,
+        ended_at=TIME,
+        intent=pa.string(),
+        action=pa.string(),
+        category=pa.string(),
+        feedback=pa.string(),
+        reason=pa.string(),
+        text=pa.string(),
+        reply_text=pa.string(),
+        language=pa.string(),
+        exchange_ids=STRINGS,
+        own_turn_ids=STRINGS,
+        source_turn_ids=STRINGS,
+        seconds_since_last=pa.int64(),
+        emotion_score=pa.float64(),
+        emotion=pa.string(),
+        entities=pa.list_(ENTITY),
+        decision_impact=pa.float64(),
+        impact_label=pa.string(),
+        impact_final=pa.bool_(),
+        vector_clock=pa.string(),
+        model_set=pa.string(),
+        owner=pa.string(),
+        bucket=pa.int32(),
+    ),
+    partition_by=("bucket",),
+    statistics=(
+        "owner",
+        "occurred_at",
+    ),
+    key=("owner", "slice_id"),
+)
+"""Step 6: event slices, a pure function of all of a subject's base rows, labels and behaviour."""
+
+IMPACTS = TableSpec(
+    "impacts",
+    _schema(
+        tenant=pa.string(),
+        subject=pa.string(),
+        exchange_id=pa.string(),
+        occurred_at=TIME,
+        decision_impact=pa.float64(),
+        impact_final=pa.bool_(),
+        feedback=pa.string(),
+        model_set=pa.string(),
+        owner=pa.string(),
+        bucket=pa.int32(),
+    ),
+    partition_by=("bucket",),
+    statistics=(
+        "owner",
+        "occurred_at",
+    ),
+    key=("owner", "exchange_id"),
+)
+"""Step 5: decision impact in [0, 1] of each exchange; provisional until its 7 days have closed."""
+
+DECISIONS = TableSpec(
+    "decisions",
+    _schema(
+        tenant=pa.string(),
+        subject=pa.string(),
+        memory_id=pa.string(),
+        slice_id=pa.string(),
+        memory_type=pa.string(),
+        permanence=pa.string(),
+        persistence=pa.float64(),
+        structure=pa.float64(),
+        personalisation=pa.float64(),
+        score=pa.float64(),
+        arm=pa.string(),
+        rule=pa.string(),
+        outcome=pa.string(),
+        stores=STRINGS,
+        fit=pa.string(),
+        scenario=pa.string(),
+        model_set=pa.string(),
+        occurred_at=TIME,
+        owner=pa.string(),
+        bucket=pa.int32(),
+    ),
+    partition_by=("bucket",),
+    statistics=(
+        "owner",
+        "occurred_at",
+    ),
+    key=("owner", "memory_id"),
+)
+"""Every decision of the gate with its parts. ``outcome`` is long, short or discard; ``rule`` names
+the hard rule that decided, or ``score``; ``fit`` is JSON of each store's routing score."""
+
+MEMORIES = TableSpec(
+    "memories",
+    _schema(
+        tenant=pa.string(),
+        subject=pa.string(),
+        memory_id=pa.string(),
+        memory_type=pa.string(),
+        permanence=pa.string(),
+        term=pa.string(),
+        summary=pa.string(),
+        text=pa.string(),
+        language=pa.string(),
+        predicate=pa.string(),
+        value=pa.string(),
+        structured=pa.string(),
+        confidence=pa.float64(),
+        trust=pa.float64(),
+        score=pa.float64(),
+        slice_ids=STRINGS,
+        own_turn_ids=STRINGS,
+        source_turn_ids=STRINGS,
+        entities=STRINGS,
+        intent=pa.string(),
+        decision_impact=pa.float64(),
+        occurred_at=TIME,
+        valid_from=TIME,
+        valid_to=TIME,
+        expires_at=TIME,
+        stores=STRINGS,
+        path=pa.string(),
+        model_set=pa.string(),
+        owner=pa.string(),
+        bucket=pa.int32(),
+    ),
+    partition_by=("bucket",),
+    statistics=(
+        "owner",
+        "occurred_at",
+    ),
+    key=("owner", "memory_id"),
+)
+"""What the gate admitted. ``term`` is long or short; ``structured`` is JSON; ``stores`` is where it is
+routed; ``path`` says which extraction made it; ``entities`` are canonical ids."""
+
+EDGES = TableSpec(
+    "edges",
+    _schema(
+        tenant=pa.string(),
+        subject=pa.string(),
+        source=pa.string(),
+        target=pa.string(),
+        kind=pa.string(),
+        weight=pa.float64(),
+        owner=pa.string(),
+        bucket=pa.int32(),
+    ),
+    partition_by=("bucket",),
+    statistics=(
+        "owner",
+        "kind",
+    ),
+    key=("owner", "source", "target", "kind"),
+)
+"""Step 7's edges within one subject: memory ids, and ``entity:<canonical>`` for entity nodes; weight in (0, 1]."""
+
+ALL = (
+    TURNS,
+    BEHAVIOUR,
+    QUARANTINE,
+    EXCHANGES,
+    INTENTS,
+    EMOTIONS,
+    ENTITIES,
+    IMPACTS,
+    SLICES,
+    DECISIONS,
+    MEMORIES,
+    EDGES,
+)
