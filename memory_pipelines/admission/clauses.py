@@ -1,0 +1,134 @@
+"""Cutting what somebody said into clauses, and which of them the speaker asserts.
+
+Belongs here: sentences, clauses, quotations, questions, hypotheticals, hedges. Does not belong
+here: whom a clause is about and what it says (``facts``).
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memory_pipelines.admission.ontology import cue
+
+MAX_CLAUSE = 300
+_HAN = re.compile("[\u3400-\u9fff]")
+_SENTENCE = re.compile(r"[^。！？!?；;\n….]*(?:\.(?!\s|$)[^。！？!?；;\n….]*)*(?P<stop>[。！？!?；;\n….]+|$)")
+_CONJOINED = (
+    "i|my|we|our|i'm|i've|live|work|love|like|hate|have|own|am|is|lives|works|loves|likes|hates|has|don't|can't|cannot"
+    "|moved|also|do not|speak|prefer|he|she|they"
+)
+_REASON = r"\s*(?:就?会过敏|i(?:'m| am) allergic\s*(?:[.!]|$))"
+# A comma between digits, and one before a reason that the clause needs, do not cut.
+_SPLIT = re.compile(
+    rf"(?:，|(?<!\d),|,(?!\s?\d))(?!{_REASON})|[：()（）—]+|\s-\s|(?<=[\u3400-\u9fff])\s+(?=[\u3400-\u9fff])"
+    rf"|\s+(?:and|but|so|because|although|though)\s+(?=(?:{_CONJOINED})\b)",
+    re.I,
+)
+_QUOTE = re.compile(r"“([^”\n]{1,200})”|「([^」\n]{1,200})」|『([^』\n]{1,200})』|\"([^\"\n]{1,200})\"")
+_CONTRACTIONS = tuple(
+    (re.compile(rf"\b{short}\b", re.I), full)
+    for short, full in (
+        ("i'm", "I am"),
+        ("can't", "cannot"),
+        ("won't", "will not"),
+        ("(\\w+)n't", r"\1 not"),
+        ("(i|we|you|they)'ve", r"\1 have"),
+        ("(i|we|you|they|he|she|it)'d", r"\1 would"),
+        ("(i|we|you|they|he|she|it)'ll", r"\1 will"),
+        ("(we|you|they)'re", r"\1 are"),
+        ("(he|she|it|that|there)'s", r"\1 is"),
+        ("(name|job|birthday|home|dog|cat)'s", r"\1 is"),
+        ("dont", "do not"),
+        ("doesnt", "does not"),
+        ("im", "I am"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One clause: normalised ``text``, its span in the source, its sentence's span and what it is.
+
+    ``asserted`` is false for questions, hypotheticals and what depends on them."""
+
+    text: str
+    language: str
+    start: int
+    end: int
+    sentence: tuple[int, int]
+    asserted: bool
+    hedged: bool
+
+
+def language_of(text: str) -> str:
+    """zh if the text has a Chinese character, else en: the grammar that a clause is read by."""
+    return "zh" if _HAN.search(text) else "en"
+
+
+def _mask(match: re.Match[str]) -> str:
+    """What is quoted in the first person is somebody's sentence, not the speaker's claim."""
+    inner = next(group for group in match.groups() if group is not None)
+    if any(cue(lang, "first_person").search(inner) for lang in ("zh", "en")):
+        return "□" * len(match[0])
+    return " " + inner + " "
+
+
+def _normalise(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text).replace("’", "'")
+    for pattern, full in _CONTRACTIONS:
+        text = pattern.sub(full, text)
+    return " ".join(text.strip(" ,.;:!?~\"'*_").split())
+
+
+def _pieces(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    pieces, at = [], start
+    for match in _SPLIT.finditer(text, start, end):
+        pieces.append((at, match.start()))
+        at = match.end()
+    pieces.append((at, end))
+    return [(a, b) for a, b in pieces if text[a:b].strip()]
+
+
+def _is_question(text: str, language: str) -> bool:
+    if language == "zh":
+        return cue("zh", "question").search(text) is not None
+    first = cue("en", "question").match(text)
+    if first is None or re.match("do not ", text, re.I):
+        return False
+    # "Have you eaten" asks, "have a nice day" does not.
+    return first[0].lower() not in ("have", "may", "will") or bool(
+        re.match(r"\w+ (?:i|you|we|he|she|they|it)\b", text, re.I)
+    )
+
+
+def clauses(text: str) -> Iterator[Clause]:
+    """The clauses of a text in order, in time linear in its length. Clauses above 300 characters are skipped."""
+    masked = _QUOTE.sub(_mask, text.replace("’", "'"))
+    for sentence in _SENTENCE.finditer(masked):
+        start, end = sentence.span()
+        pieces = _pieces(masked, start, sentence.start("stop"))
+        if not pieces:
+            continue
+        asks = bool(re.search("[?？]", sentence["stop"]))
+        normal = [_normalise(masked[a:b]) for a, b in pieces]
+        languages = [language_of(piece) for piece in normal]
+        tags = [bool(cue(lang, "tag").fullmatch(piece)) for piece, lang in zip(normal, languages, strict=True)]
+        supposed = False
+        for i, (a, b) in enumerate(pieces):
+            piece, lang = normal[i], languages[i]
+            if not piece or b - a > MAX_CLAUSE:
+                continue
+            supposed = supposed or cue(lang, "hypothetical").search(piece) is not None
+            last = i == len(pieces) - 1
+            tagged = asks and i == len(pieces) - 2 and tags[-1]
+            asked = _is_question(piece, lang) or tagged or (asks and last)
+            yield Clause(
+                text=piece,
+                language=lang,
+                start=a,
+                end=b,
+                sentence=(start, end),
+                asserted=not (supposed or asked) and "□" not in piece,
+                hedged=cue(lang, "hedge").search(piece) is not None,
+            )

@@ -1,0 +1,187 @@
+"""From the slices of one subject to candidates for memory: one episode each, and every claim they state.
+
+Belongs here: grouping by subject, evidence, entities, what a text is made of (small talk, danger, an
+event of the speaker's life). Does not belong here: scores and decisions (``dimensions``, ``gate``).
+There is no procedural candidate yet: one dialogue does not show a workflow well enough for a rule.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+
+from memory_pipelines.admission.clauses import clauses, language_of
+from memory_pipelines.admission.facts import Fact, extract_facts
+from memory_pipelines.admission.ontology import alternatives, cue, cues, predicate
+from memory_pipelines.admission.summary import summary_language
+from memory_pipelines.admission.validity import Claim, Mention, fold
+from memory_pipelines.errors import IntegrityError
+from memory_pipelines.model import MemoryType, Owner, memory_id, unique
+
+SMALL_TALK_CHARACTERS = 80
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the text of one slice is made of. ``coverage``: share of it that facts already keep, in [0, 1]."""
+
+    facts: tuple[Fact, ...]
+    language: str
+    coverage: float
+    small_talk: bool
+    danger: bool
+    asks: bool
+    life_event: bool
+    durable: bool
+    transient: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Something that may be remembered. ``rows`` are the slices that state it, earliest first;
+    ``claim`` is None for an episode; ``reading`` is that of the first slice; ``entities`` are canonical ids."""
+
+    owner: Owner
+    kind: MemoryType
+    rows: tuple[Row, ...]
+    reading: Reading
+    entities: tuple[str, ...]
+    claim: Claim | None = None
+
+    @property
+    def row(self) -> Row:
+        return self.rows[0]
+
+    @property
+    def predicate(self) -> str:
+        return self.claim.fact.predicate if self.claim else ""
+
+    @property
+    def value(self) -> str:
+        return self.claim.fact.value if self.claim else ""
+
+    @property
+    def category(self) -> str:
+        """The ontology's category of a fact, the label's of an episode."""
+        if self.claim:
+            return predicate(self.predicate).category
+        return self.row["category"] or ""
+
+    @property
+    def language(self) -> str:
+        return self.claim.fact.language if self.claim else self.reading.language
+
+    @property
+    def memory_id(self) -> str:
+        return memory_id(self.owner, self.kind, self.row["own_turn_ids"][0], self.predicate, self.value)
+
+
+@cache
+def _small_talk() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    def compiled(words: list[str]) -> re.Pattern[str]:
+        latin = [re.escape(w) for w in words if w.isascii()]
+        han = [re.escape(w) for w in words if not w.isascii()]
+        return re.compile(rf"\b(?:{alternatives(latin)})\b|{alternatives(han)}", re.I)
+
+    return compiled(cues()["small_talk"]), compiled(cues()["small_talk_core"])
+
+
+def is_small_talk(text: str) -> bool:
+    """Whether a text is nothing but greetings, thanks and acknowledgements (or signs), in either language."""
+    if len(text) > SMALL_TALK_CHARACTERS:
+        return False
+    words, core = _small_talk()
+    left = re.sub(r"[\W_]+", "", words.sub("", text.replace("’", "'")))
+    return not left and (core.search(text) is not None or not re.search(r"\w", text))
+
+
+def _danger(text: str, facts: Iterable[Fact]) -> bool:
+    """Whether a text tells of harm that no health fact keeps. Errs towards keeping."""
+    if any(predicate(f.predicate).category == "health" for f in facts):
+        return False
+    if not any(cue(lang, "safety").search(text) for lang in ("zh", "en")):
+        return False
+    denied = re.compile(r"没有?|不会?|\b(?:not|no|never|without)\b", re.I)
+    for clause in clauses(text):
+        found = cue(clause.language, "safety").search(clause.text)
+        if found and clause.asserted and not denied.search(clause.text[: found.start()]):
+            return True
+    return False
+
+
+def read(row: Row) -> Reading:
+    """The reading of one slice's own text."""
+    text: str = row["text"] or ""
+    places = {e["surface"] for e in row["entities"] or [] if e["kind"] == "place" and e["surface"]}
+    facts = tuple(extract_facts(text, row["occurred_at"], row["language"] or "", places=places))
+    covered = sum(end - start for start, end in {(f.start, f.end) for f in facts})
+    language = summary_language(text, row["language"] or "")
+    script = language_of(text)
+    asks = (
+        "?" in text
+        or "？" in text
+        or any(cue(script, "question").search(c.text) for c in clauses(text) if not c.asserted)
+    )
+    return Reading(
+        facts=facts,
+        language=language,
+        coverage=round(min(1.0, covered / max(1, len(text.strip()))), 4),
+        small_talk=is_small_talk(text),
+        danger=_danger(text, facts),
+        asks=asks,
+        life_event=bool(cue(script, "life_event").search(text) and cue(script, "first_person").search(text)),
+        durable=cue(script, "durable").search(text) is not None,
+        transient=cue(script, "transient").search(text) is not None,
+    )
+
+
+def by_owner(slices: pa.Table, as_of: datetime) -> Iterator[tuple[Owner, list[Row]]]:
+    """The rows that had occurred by ``as_of`` of each owner, in (time, id) order; owners in order.
+
+    Raises IntegrityError for a slice without an own turn, which no memory could be named after."""
+    grouped: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in slices.to_pylist():
+        if not row["own_turn_ids"]:
+            raise IntegrityError(f"slice {row['slice_id']} has no turn of its subject")
+        if row["occurred_at"] <= as_of:
+            grouped[row["tenant"], row["subject"]].append(row)
+    for key in sorted(grouped):
+        yield Owner(*key), sorted(grouped[key], key=lambda r: (r["occurred_at"], r["slice_id"]))
+
+
+def canonical_entities(row: Row) -> tuple[str, ...]:
+    return tuple(unique(e["canonical"] for e in row["entities"] or [] if e["canonical"]))
+
+
+def _fact_entities(claim: Claim) -> tuple[str, ...]:
+    """The slices' entities that a claim's object names."""
+    found: set[str] = set()
+    for mention in claim.mentions:
+        said = mention.fact.object.casefold()
+        for entity in mention.row["entities"] or []:
+            surface = (entity["surface"] or "").casefold()
+            if surface and entity["canonical"] and (surface in said or (len(said) > 1 and said in surface)):
+                found.add(entity["canonical"])
+    return tuple(sorted(found))
+
+
+def candidates(owner: Owner, rows: list[Row]) -> list[Candidate]:
+    """All candidates of one owner: an episode per slice, then all claims. ``rows`` as of ``by_owner``."""
+    readings = {row["slice_id"]: read(row) for row in rows}
+    made = [
+        Candidate(owner, MemoryType.EPISODIC, (row,), readings[row["slice_id"]], canonical_entities(row))
+        for row in rows
+    ]
+    mentions = [Mention(fact, row) for row in rows for fact in readings[row["slice_id"]].facts]
+    for claim in fold(mentions):
+        stated = tuple(claim.rows)
+        first = readings[stated[0]["slice_id"]]
+        made.append(Candidate(owner, MemoryType.SEMANTIC, stated, first, _fact_entities(claim), claim))
+    return made

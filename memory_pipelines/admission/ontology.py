@@ -1,0 +1,213 @@
+"""The package data of admission, read once and typed: predicates, patterns, cues, scenario profiles.
+
+Belongs here: loading and compiling what ``data/*.yaml`` says. Does not belong here: applying it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from memory_pipelines.errors import SettingError
+
+LANGUAGES = ("zh", "en")
+FAMILY = "family."
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """One predicate of the ontology; ``persistence``, ``core`` and ``use`` in [0, 1]."""
+
+    name: str
+    category: str
+    cardinality: str
+    permanence: str
+    persistence: float
+    core: float
+    use: float
+    templates: Mapping[str, str]
+    opposite: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One compiled pattern. ``strength`` in [0, 1] is how surely a match states the fact."""
+
+    predicate: str
+    regex: re.Pattern[str]
+    strength: float
+    fixed: str = ""
+    prefix: str = ""
+    also: str = ""
+    after: str = ""
+    ends: bool = False
+    raw: bool = False
+    dated: bool = False
+    explicit: bool = False
+    unless: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A scenario: weights of (persistence, structure, personalisation), thresholds, rules, wording."""
+
+    name: str
+    version: int
+    weights: tuple[float, float, float]
+    long: float
+    short: float
+    small_talk: bool
+    life_event: float
+    arm_b_share: float
+    arm_b_long: float
+    who: Mapping[str, str]
+
+    @property
+    def label(self) -> str:
+        """``<name>@<version>``: what decisions record."""
+        return f"{self.name}@{self.version}"
+
+
+def _read(name: str) -> dict[str, Any]:
+    text = resources.files("memory_pipelines.admission").joinpath("data", name).read_text("utf-8")
+    loaded: dict[str, Any] = yaml.safe_load(text)
+    return loaded
+
+
+def alternatives(words: Sequence[str]) -> str:
+    """The words as one alternation, longest first."""
+    return "|".join(sorted(words, key=lambda w: (-len(w), w)))
+
+
+@cache
+def profile(scenario: str) -> Profile:
+    """The named scenario profile. Raises SettingError for an unknown one."""
+    known = _read("scenarios.yaml")["profiles"]
+    if scenario not in known:
+        raise SettingError(f"no scenario {scenario!r}; known: {', '.join(sorted(known))}")
+    row = known[scenario]
+    return Profile(
+        name=scenario,
+        version=row["version"],
+        weights=tuple(row["weights"]),
+        long=row["long"],
+        short=row["short"],
+        small_talk=row["small_talk"],
+        life_event=row["life_event"],
+        arm_b_share=row["experiment"]["share"],
+        arm_b_long=row["experiment"]["long"],
+        who=row["who"],
+    )
+
+
+@cache
+def predicates() -> Mapping[str, Predicate]:
+    rows = _read("predicates.yaml")["predicates"]
+    texts = ("zh", "zh_ended", "en", "en_ended")
+    return {
+        name: Predicate(
+            name=name,
+            templates={t: row[t] for t in texts},
+            **{k: v for k, v in row.items() if k not in texts},
+        )
+        for name, row in rows.items()
+    }
+
+
+def predicate(name: str) -> Predicate:
+    """The ontology's entry of a predicate; ``family.<relation>.<base>`` has that of its base."""
+    return predicates()[name.rsplit(".", 1)[-1]]
+
+
+@cache
+def relations() -> Mapping[str, Mapping[str, str]]:
+    """Canonical relation → its surface forms (``zh``, ``en``: alternations) and ``zh_name``."""
+    loaded: Mapping[str, Mapping[str, str]] = _read("predicates.yaml")["relations"]
+    return loaded
+
+
+@cache
+def relation_of() -> Mapping[str, str]:
+    """Surface form → canonical relation, in both languages."""
+    return {form: name for name, row in relations().items() for lang in LANGUAGES for form in row[lang].split("|")}
+
+
+@cache
+def aliases() -> Mapping[str, str]:
+    """Value in either language → canonical value."""
+    return {form: row[0] for row in _read("predicates.yaml")["values"] for form in row}
+
+
+@cache
+def _places() -> tuple[frozenset[str], re.Pattern[str]]:
+    data = _read("predicates.yaml")
+    return frozenset(data["cities"]), re.compile(f"(?:(?:{alternatives(data['regions'])})[省市]?)+")
+
+
+def is_place(value: str) -> bool:
+    """Whether a canonical value is a city or region, such as 江苏南京."""
+    cities, regions = _places()
+    return value in cities or regions.fullmatch(value) is not None
+
+
+@cache
+def cues() -> Mapping[str, Any]:
+    return _read("cues.yaml")
+
+
+@cache
+def phrases() -> Mapping[str, Any]:
+    return _read("phrases.yaml")
+
+
+@cache
+def cue(language: str, name: str) -> re.Pattern[str]:
+    """One list of cue words as a pattern: whole words in English, anywhere in Chinese."""
+    body = alternatives(cues()[language][name])
+    return re.compile(body if language == "zh" else rf"\b(?:{body})\b", re.I)
+
+
+@cache
+def value_lists(language: str) -> tuple[frozenset[str], tuple[str, ...], frozenset[str]]:
+    """(values that name nothing, beginnings that disqualify a value, definite things that are tastes)."""
+    data = _read("patterns.yaml")
+    lists = data["empty_values"][language], data["bad_starts"][language]
+    return frozenset(lists[0]), tuple(lists[1]), frozenset(data["generic_definites"])
+
+
+@cache
+def patterns(language: str, mode: str) -> tuple[Pattern, ...]:
+    """The patterns of one language and mode (``verb`` or ``noun``), in order of preference."""
+    data = _read("patterns.yaml")
+    macros = dict(data["macros"])
+    for lang in LANGUAGES:
+        forms = [form for row in relations().values() for form in row[lang].split("|")]
+        macros[f"{lang}_relation"] = alternatives(forms)
+    made = []
+    for row in data[language][mode]:
+        source = row["re"]
+        for name, body in macros.items():
+            source = source.replace(f"<{name}>", f"(?:{body})")
+        cased = row.get("cased") or language == "zh"
+        unless = row.get("unless")
+        made.append(
+            Pattern(
+                predicate=row["p"],
+                regex=re.compile(source, 0 if cased else re.I),
+                strength=row["s"],
+                fixed=row.get("object", ""),
+                prefix=row.get("prefix", ""),
+                also=row.get("also", ""),
+                after=row.get("after", ""),
+                ends=row.get("end", False),
+                raw=row.get("raw", False),
+                dated=row.get("dated", False),
+                explicit=row.get("explicit", False),
+                unless=re.compile(unless, re.I) if unless else None,
+            )
+        )
+    return tuple(made)

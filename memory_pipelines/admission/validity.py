@@ -1,0 +1,132 @@
+"""Claims with validity windows: which value of a predicate held from when to when, in event time.
+
+Belongs here: folding all mentions of one subject into claims, whatever order they arrived in. Does not
+belong here: reading text (``facts``) or judging worth (``gate``).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from memory_pipelines.admission.facts import Fact
+from memory_pipelines.admission.ontology import predicate
+from memory_pipelines.model import WINDOW
+
+PROMOTION_MENTIONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One fact as one slice states it; ``row`` is the slice's row."""
+
+    fact: Fact
+    row: dict[str, Any]
+
+    @property
+    def at(self) -> datetime:
+        when: datetime = self.row["occurred_at"]
+        return when
+
+    @property
+    def order(self) -> tuple[datetime, str, int, str, str]:
+        return self.at, self.row["slice_id"], self.fact.start, self.fact.predicate, self.fact.value
+
+
+@dataclass(slots=True)
+class Claim:
+    """One value over one window: mentions in event-time order; ``valid_to`` is None while current."""
+
+    mentions: list[Mention] = field(default_factory=list)
+    valid_to: datetime | None = None
+
+    @property
+    def fact(self) -> Fact:
+        """The fact as it was first stated."""
+        return self.mentions[0].fact
+
+    @property
+    def valid_from(self) -> datetime:
+        return self.mentions[0].at
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of the slices that state it, each once, earliest first."""
+        return list({mention.row["slice_id"]: mention.row for mention in self.mentions}.values())
+
+
+def frequent(times: Sequence[datetime], count: int = PROMOTION_MENTIONS, within: timedelta = WINDOW) -> bool:
+    """Whether ``count`` of the sorted times lie within one window of event time."""
+    return any(later - first <= within for first, later in zip(times, times[count - 1 :], strict=False))
+
+
+def _slot(fact: Fact) -> tuple[str, str]:
+    """What one value at a time can fill."""
+    cardinality = predicate(fact.predicate).cardinality
+    if cardinality == "single":
+        return fact.predicate, ""
+    return fact.predicate, fact.key if cardinality == "keyed" else fact.value
+
+
+def _one_slice(mentions: list[Mention]) -> list[Mention]:
+    """What a slice says in the end: of contradicting mentions of a slot the last one, earlier denials kept."""
+    stated: dict[tuple[str, str], int] = {}
+    for i, mention in enumerate(mentions):
+        if not mention.fact.ends:
+            stated[_slot(mention.fact)] = i
+    last: dict[tuple[str, str], int] = {}
+    for i, mention in enumerate(mentions):
+        last[mention.fact.predicate, mention.fact.value] = i
+    keep = []
+    for i, mention in enumerate(mentions):
+        fact = mention.fact
+        superseded = not fact.ends and stated[_slot(fact)] != i
+        if not superseded and last[fact.predicate, fact.value] == i:
+            keep.append(mention)
+    return keep
+
+
+def fold(mentions: Iterable[Mention]) -> list[Claim]:
+    """The claims of one subject from all its mentions, in event-time order of their first mention.
+
+    A newer value of a single-valued predicate closes the older at the newer's time; a repeated value
+    joins the open claim; an ending closes it without a successor; a value that comes back after it was
+    closed is a new claim. The result does not depend on the order of ``mentions``."""
+    by_slice: dict[tuple[datetime, str], list[Mention]] = defaultdict(list)
+    for mention in sorted(mentions, key=lambda m: m.order):
+        by_slice[mention.at, mention.row["slice_id"]].append(mention)
+    claims: list[Claim] = []
+    current: dict[str, dict[str, Claim]] = defaultdict(dict)
+    for key in sorted(by_slice):
+        for mention in _one_slice(by_slice[key]):
+            fact, (name, slot) = mention.fact, _slot(mention.fact)
+            if fact.ends:
+                _end(current[name], slot, fact, mention.at)
+                continue
+            if opposite := predicate(name).opposite:
+                _close(current[name.removesuffix(fact.base) + opposite], slot, mention.at)
+            held = current[name].get(slot)
+            if held and held.fact.value == fact.value:
+                held.mentions.append(mention)
+                continue
+            _close(current[name], slot, mention.at)
+            current[name][slot] = Claim([mention])
+            claims.append(current[name][slot])
+    return claims
+
+
+def _close(open_claims: dict[str, Claim], slot: str, at: datetime) -> None:
+    if held := open_claims.pop(slot, None):
+        held.valid_to = at
+
+
+def _end(open_claims: dict[str, Claim], slot: str, fact: Fact, at: datetime) -> None:
+    """Close what an ending names; one that names nothing closes all values of its predicate."""
+    if not (fact.key or fact.value):
+        for name in list(open_claims):
+            _close(open_claims, name, at)
+        return
+    held = open_claims.get(slot)
+    if held and fact.value in ("", held.fact.value):
+        _close(open_claims, slot, at)

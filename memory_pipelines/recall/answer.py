@@ -1,0 +1,86 @@
+"""What a recall gives back.
+
+Belongs here: frozen types, and the prompt text that an answer renders to. Does not belong here:
+how an item was found.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from memory_pipelines.recall import prompt
+from memory_pipelines.recall.ripple import Path
+from memory_pipelines.recall.snapshot import Validity
+from memory_pipelines.stores.base import StoredMemory
+
+
+@dataclass(frozen=True, slots=True)
+class LegScore:
+    """One leg's view of a memory: ``rank`` from 1; ``score`` in the leg's own unit (BM25, z-score of
+    the cosine, activation, BM25 over claims); ``relevance`` in [0, 1], comparable between legs."""
+
+    leg: str
+    rank: int
+    score: float
+    relevance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """Why an item is there. ``relevance`` is the largest of its legs; ``recency`` and ``trust`` are the
+    multipliers of its score; ``paths`` the ripple's best path from each anchor; ``superseded_by`` the
+    memory whose value took this one's place."""
+
+    legs: tuple[LegScore, ...]
+    relevance: float
+    recency: float
+    trust: float
+    paths: tuple[Path, ...]
+    validity: Validity
+    superseded_by: str | None
+    tier: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A recalled memory. ``score`` orders relevance within one answer only."""
+
+    memory: StoredMemory
+    score: float
+    reasons: Reasons
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How the whole answer came about, by memory id.
+
+    ``legs``: each leg's ranking, best first; ``anchors``: (memory id, match); ``suppressed``,
+    ``expired`` and ``later``: visible rows that no leg used, because of a suppression, their expiry, or
+    since they occurred after ``as_of``; ``passed_over``: candidates that were not selected, and why
+    (``unrelated``, ``duplicate``, ``superseded``, ``budget`` or ``limit``).
+    """
+
+    legs: Mapping[str, tuple[tuple[str, LegScore], ...]]
+    anchors: tuple[tuple[str, float], ...]
+    suppressed: tuple[str, ...]
+    expired: tuple[str, ...]
+    later: tuple[str, ...]
+    passed_over: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``items`` newest first; ``missing``: roles of stores that did not answer, sorted
+    (cold, graph, hot, relational, vector)."""
+
+    query: str
+    language: str
+    as_of: datetime
+    items: tuple[Item, ...]
+    missing: tuple[str, ...]
+    explanation: Explanation | None = None
+
+    def prompt(self) -> str:
+        """The text to put before a language model: rules, slices in natural language, the query."""
+        return prompt.render(self.query, [item.memory for item in self.items], self.as_of, self.language)

@@ -1,0 +1,72 @@
+"""The dense leg: a vector store's hits, made comparable between languages.
+
+Belongs here: over-fetching, hydration and normalisation of cosines. Does not belong here: making
+vectors.
+
+A memory in the query's own language gets a higher cosine than its translation, so each language's
+hits are normalised apart (per query; in a pool of both languages that took the translation found
+first from 82–84 % to 89–91 % of cases with the default embedder). Mean and deviation are drawn
+towards those of unrelated texts by a few pseudo-hits, so that a language with one or two memories
+is neither flattened nor thrown out.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from memory_pipelines.model import Owner
+from memory_pipelines.recall.bm25 import Mask
+from memory_pipelines.recall.legs import DEPTH, Found, Leg, ranked
+from memory_pipelines.recall.snapshot import Snapshot
+from memory_pipelines.stores.base import Hit, Vector, VectorStore
+
+NAME = "dense"
+OVERFETCH = 3
+PRIOR_MEAN = 0.15
+PRIOR_DEVIATION = 0.11
+PRIOR_HITS = 5
+"""Cosines of a question and an unrelated memory with use-m3: mean .128, deviation .104 (MemDaily, zh);
+.199, .115 (LoCoMo, en)."""
+
+
+def leg(vectors: VectorStore, owner: Owner, vector: Vector, snapshot: Snapshot, usable: Mask) -> Leg:
+    """Usable rows by z-score of their cosine to ``vector``.
+
+    Fetches three times the depth, since the store may hold uncommitted versions that no visible row
+    names. Raises StoreUnavailableError."""
+    cosines: dict[int, float] = {}
+    for hit in _distinct(vectors.search(owner, vector, OVERFETCH * DEPTH)):
+        row = snapshot.by_entry.get(hit.entry_id)
+        if row is not None and usable[row]:
+            cosines[row] = hit.score
+    return ranked(NAME, normalised(cosines, {row: snapshot.rows[row].language for row in cosines}))
+
+
+def normalised(cosines: Mapping[int, float], languages: Mapping[int, str]) -> list[Found]:
+    """z-score per language, and relevance: how far the cosine lies above its language's mean, as a share
+    of the way to 1."""
+    groups: dict[str, list[int]] = {}
+    for row in sorted(cosines):
+        groups.setdefault(languages[row], []).append(row)
+    found = []
+    for language in sorted(groups):
+        mean, deviation = _shrunk([cosines[row] for row in groups[language]])
+        for row in groups[language]:
+            above = cosines[row] - mean
+            found.append(Found(row, above / deviation, min(1.0, max(0.0, above / (1 - mean)))))
+    return found
+
+
+def _shrunk(values: Sequence[float]) -> tuple[float, float]:
+    count = len(values) + PRIOR_HITS
+    mean = (math.fsum(values) + PRIOR_HITS * PRIOR_MEAN) / count
+    spread = math.fsum((v - mean) ** 2 for v in values) + PRIOR_HITS * (PRIOR_DEVIATION**2 + (PRIOR_MEAN - mean) ** 2)
+    return min(mean, 0.99), math.sqrt(spread / count)
+
+
+def _distinct(hits: Sequence[Hit]) -> list[Hit]:
+    """A store that answers an entry twice counts once, with its best score."""
+    best: dict[str, Hit] = {}
+    for hit in hits:
+        if hit.entry_id not in best or hit.score > best[hit.entry_id].score:
+            best[hit.entry_id] = hit
+    return list(best.values())

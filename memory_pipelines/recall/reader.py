@@ -1,0 +1,244 @@
+"""The reader: a query in, the right memories out, and why.
+
+Belongs here: the order of the steps, and what happens when a store does not answer. Does not
+belong here: any formula, any wording. The query is data: it reaches stores as a vector or as ids
+found with it, never as part of a statement, filter or key.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import numpy as np
+
+from memory_pipelines.clock import Clock
+from memory_pipelines.errors import StoreUnavailableError
+from memory_pipelines.model import Owner, Tier, utc
+from memory_pipelines.models.base import Embedder
+from memory_pipelines.recall import dense, facts, fusion, prompt, selection, text
+from memory_pipelines.recall.answer import Answer, Explanation, Item, LegScore, Reasons
+from memory_pipelines.recall.bm25 import Mask
+from memory_pipelines.recall.legs import Found, Leg, ranked
+from memory_pipelines.recall.ripple import MAX_ANCHORS, MAX_HOPS, Node, Ripple
+from memory_pipelines.recall.selection import MAX_ITEMS, Selection
+from memory_pipelines.recall.snapshot import Snapshot, validity
+from memory_pipelines.recall.source import Source
+from memory_pipelines.recall.why import why
+from memory_pipelines.stores.base import Authority, ColdStore, GraphStore, HotStore, Person, VectorStore
+
+BM25 = "bm25"
+MAX_QUERY = 2000
+"""Characters of a query that are searched for; the prompt keeps all of them."""
+RIPPLE = "ripple"
+RIPPLE_FLOOR = 0.05
+"""Lower than other legs' floor: an activation has passed through weights, degrees and decay."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What one recall may see: rows under a mask, at an instant."""
+
+    person: Person
+    snapshot: Snapshot
+    usable: Mask
+    as_of: datetime
+    language: str
+    missing: set[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the legs found: fused scores and relevances by row, superseded facts with what holds instead."""
+
+    legs: tuple[Leg, ...] = ()
+    scores: Mapping[int, float] = field(default_factory=dict)
+    relevance: Mapping[int, float] = field(default_factory=dict)
+    closed: Mapping[int, facts.Closed] = field(default_factory=dict)
+    ripple: Ripple | None = None
+
+
+class Recall:
+    """Reads memories of one person at a time. Safe to share between threads if the stores are."""
+
+    def __init__(
+        self,
+        authority: Authority,
+        vectors: VectorStore,
+        graph: GraphStore,
+        hot: HotStore,
+        cold: ColdStore,
+        embedder: Embedder,
+        clock: Clock,
+        token_budget: int,
+    ) -> None:
+        """``token_budget``: estimated tokens that the history slices of one answer may fill."""
+        self._source = Source(authority, hot, cold)
+        self._vectors = vectors
+        self._graph = graph
+        self._embedder = embedder
+        self._clock = clock
+        self._budget = float(token_budget)
+
+    def recall(
+        self,
+        query: str,
+        *,
+        tenant: str,
+        subject: str,
+        as_of: datetime | None = None,
+        limit: int = MAX_ITEMS,
+        explain: bool = False,
+    ) -> Answer:
+        """The person's memories for ``query`` as things stood at ``as_of`` (aware; None: now).
+
+        At most ``limit`` items (15 at most), newest first. A blank query opens a session. A tenant or
+        subject without memories gets an answer without items. Raises StoreUnavailableError only if the
+        authority is down and no copy of the person is at hand; other stores are named in ``missing``.
+        """
+        if not query.strip():
+            return self.session_start(tenant=tenant, subject=subject, as_of=as_of, explain=explain)
+        scope = self._scope(Owner(tenant, subject), as_of, text.language(query))
+        found = self._find(text.well_formed(query[:MAX_QUERY]), scope)
+        chosen = selection.select(
+            found.scores,
+            found.relevance,
+            {row: fact.successor for row, fact in found.closed.items() if fact.successor is not None},
+            scope.snapshot,
+            limit=limit,
+            budget=self._budget,
+            cost=_cost(scope),
+        )
+        return self._answer(query, scope, found, chosen, explain)
+
+    def session_start(
+        self, *, tenant: str, subject: str, as_of: datetime | None = None, explain: bool = False
+    ) -> Answer:
+        """What to know before the first word: the 3 most recent slices of high impact."""
+        scope = self._scope(Owner(tenant, subject), as_of, None)
+        chosen = selection.session_start(scope.usable, scope.snapshot, budget=self._budget, cost=_cost(scope))
+        return self._answer("", scope, _Found(), chosen, explain)
+
+    def _scope(self, owner: Owner, as_of: datetime | None, language: str | None) -> _Scope:
+        instant = self._clock.now() if as_of is None else utc(as_of)
+        missing: set[str] = set()
+        person, snapshot = self._source.read(owner, missing)
+        usable = snapshot.usable(instant, person.suppressed)
+        return _Scope(person, snapshot, usable, instant, language or snapshot.language, missing)
+
+    def _find(self, query: str, scope: _Scope) -> _Found:
+        if not scope.usable.any():
+            return _Found()
+        words = text.tokens(query)
+        legs = [
+            _bm25(words, scope),
+            self._dense(query, scope),
+            facts.leg(words, scope.snapshot, scope.usable, scope.as_of),
+        ]
+        ripple = self._ripple(legs, scope)
+        if ripple is not None:
+            rows = scope.snapshot.by_memory
+            spread = (Found(rows[m], a, a) for m, a in ripple.activation.items())
+            legs.append(ranked(RIPPLE, spread, RIPPLE_FLOOR))
+        legs = [leg for leg in legs if leg.found]
+        scores = {
+            row: score * fusion.recency(scope.snapshot.rows[row], scope.as_of) * fusion.trust(scope.snapshot.rows[row])
+            for row, score in fusion.reciprocal_ranks(legs).items()
+        }
+        closed = facts.superseded(scores, scope.snapshot, scope.usable, scope.as_of)
+        scores, relevance = facts.demote(scores, _relevance(legs), closed)
+        return _Found(tuple(legs), scores, relevance, closed, ripple)
+
+    def _dense(self, query: str, scope: _Scope) -> Leg:
+        vector = self._embedder.encode([query])[0]
+        try:
+            return dense.leg(self._vectors, scope.person.owner, vector, scope.snapshot, scope.usable)
+        except StoreUnavailableError:
+            scope.missing.add("vector")
+            return Leg(dense.NAME, ())
+
+    def _ripple(self, legs: Sequence[Leg], scope: _Scope) -> Ripple | None:
+        """Activation from the best hits of the other legs; None without a graph or anchors."""
+        fused, matches = fusion.reciprocal_ranks(legs), _relevance(legs)
+        best = sorted(fused, key=lambda row: (-fused[row], row))[:MAX_ANCHORS]
+        rows = scope.snapshot.rows
+        anchors = {rows[row].memory_id: matches[row] for row in best}
+        version = scope.person.graph_version
+        if version is None or not anchors:
+            return None
+        try:
+            near, edges = self._graph.neighbourhood(scope.person.owner, version, sorted(anchors), MAX_HOPS)
+        except StoreUnavailableError:
+            scope.missing.add("graph")
+            return None
+        by_memory = scope.snapshot.by_memory
+        known = {by_memory[name] for name in (*anchors, *(node.node_id for node in near)) if name in by_memory}
+        nodes = {
+            rows[row].memory_id: Node(rows[row].decision_impact, rows[row].occurred_at)
+            for row in known
+            if scope.usable[row]
+        }
+        return Ripple(anchors, edges, nodes, scope.as_of)
+
+    def _answer(self, query: str, scope: _Scope, found: _Found, chosen: Selection, explain: bool) -> Answer:
+        views = {leg.name: _leg_scores(leg) for leg in found.legs}
+        items = tuple(self._item(row, scope, found, views) for row in chosen.chosen)
+        explanation = _explanation(scope, found, views, chosen) if explain else None
+        return Answer(query, scope.language, scope.as_of, items, tuple(sorted(scope.missing)), explanation)
+
+    def _item(self, row: int, scope: _Scope, found: _Found, views: Mapping[str, Mapping[int, LegScore]]) -> Item:
+        memory = scope.snapshot.rows[row]
+        if memory.tier == Tier.COLD and not memory.text:
+            memory = replace(memory, text=self._source.cold_text(memory, scope.missing) or "")
+        reasons = Reasons(
+            legs=tuple(view[row] for view in views.values() if row in view),
+            relevance=found.relevance.get(row, 0.0),
+            recency=fusion.recency(memory, scope.as_of),
+            trust=fusion.trust(memory),
+            paths=() if found.ripple is None else found.ripple.paths(memory.memory_id),
+            validity=validity(memory, scope.as_of),
+            superseded_by=_successor(row, scope.snapshot, found),
+            tier=memory.tier,
+        )
+        return Item(memory, found.scores.get(row, 0.0), reasons, why(memory, reasons, scope.snapshot, scope.language))
+
+
+def _bm25(words: Sequence[str], scope: _Scope) -> Leg:
+    scores, coverage = scope.snapshot.words.score(words, scope.usable)
+    return ranked(BM25, (Found(int(r), float(scores[r]), float(coverage[r])) for r in np.flatnonzero(scores)))
+
+
+def _relevance(legs: Sequence[Leg]) -> dict[int, float]:
+    """The largest relevance of each row over the legs."""
+    best: dict[int, float] = {}
+    for leg in legs:
+        for found in leg.found:
+            best[found.row] = max(found.relevance, best.get(found.row, 0.0))
+    return best
+
+
+def _successor(row: int, snapshot: Snapshot, found: _Found) -> str | None:
+    fact = found.closed.get(row)
+    return None if fact is None or fact.successor is None else snapshot.rows[fact.successor].memory_id
+
+
+def _cost(scope: _Scope) -> Callable[[int], float]:
+    return lambda row: prompt.cost(scope.snapshot.rows[row], scope.as_of, scope.language)
+
+
+def _leg_scores(leg: Leg) -> dict[int, LegScore]:
+    return {f.row: LegScore(leg.name, rank, f.score, f.relevance) for rank, f in enumerate(leg.found, start=1)}
+
+
+def _explanation(
+    scope: _Scope, found: _Found, views: Mapping[str, Mapping[int, LegScore]], chosen: Selection
+) -> Explanation:
+    rows = scope.snapshot.rows
+    hidden = [rows[row] for row in np.flatnonzero(~scope.usable)]
+    return Explanation(
+        legs={name: tuple((rows[row].memory_id, score) for row, score in view.items()) for name, view in views.items()},
+        anchors=() if found.ripple is None else found.ripple.anchors,
+        suppressed=tuple(m.memory_id for m in hidden if m.memory_id in scope.person.suppressed),
+        expired=tuple(m.memory_id for m in hidden if m.expires_at is not None and m.expires_at <= scope.as_of),
+        later=tuple(m.memory_id for m in hidden if m.occurred_at > scope.as_of),
+        passed_over=tuple((rows[row].memory_id, reason) for row, reason in chosen.passed_over),
+    )

@@ -1,0 +1,165 @@
+"""Text as recall sees it: search tokens, language by script, estimated prompt tokens.
+
+Belongs here: pure functions over strings, without dictionaries or models. Does not belong here:
+scoring, or the labels of the batch steps.
+"""
+
+import re
+import unicodedata
+from itertools import pairwise
+
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_CJK = _HAN + "\u3000-\u30ff\uac00-\ud7af\uff00-\uffef"
+_RUN = re.compile(
+    rf"(?P<han>[{_HAN}]+)|(?P<number>\d+(?:,\d{{3}})+(?!\d)(?:\.\d+)?|\d+\.\d+)|(?P<word>(?:(?![{_HAN}])[^\W_])+)"
+)
+_PART = re.compile(r"\d+|\D+")
+_HAN_CHARACTER = re.compile(rf"[{_HAN}]")
+_LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+")
+_PROMPT_TOKEN = re.compile(rf"(?P<cjk>[{_CJK}])|(?P<word>[^\W_]{{1,12}})|(?P<ascii>[!-~])|(?P<other>\S)")
+_PROMPT_COST = {"cjk": 1.0, "word": 1.3, "ascii": 0.25, "other": 1.0}
+
+_FUNCTION_WORDS = (
+    "a an the and or but if of at by for with about to from in on up is am are was were be been being do does did "
+    "have has had having i me my mine we our us you your he him his she her it its they them their this that these "
+    "those what which who whom where when why how can could would should will shall may might there here so than "
+    "too very not no s t m re ve ll d don isn aren wasn please tell know"
+)
+_STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
+_STOP_HAN = frozenset("的了好是我你他她它们在有和与或吗呢吧啊呀哦嗯哪什么怎谁几这那也都就还又很把被给对从请要会能可以")
+
+
+def tokens(text: str) -> list[str]:
+    """Search tokens of ``text`` in order, repeats kept.
+
+    NFKC and lower case first. A run of Han characters gives its characters and its pairs of
+    neighbours (no segmenter: a pair survives any segmentation); a latin word gives its stem; a
+    word of letters and digits gives itself and its parts (``iphone15``: ``iphone15 iphone 15``);
+    a number loses its thousands separators. Function words are left out, and pairs made of
+    nothing else.
+    """
+    found: list[str] = []
+    for match in _RUN.finditer(unicodedata.normalize("NFKC", text).lower()):
+        run = match.group()
+        if match.lastgroup == "han":
+            found.extend(c for c in run if c not in _STOP_HAN)
+            pairs = (run[i : i + 2] for i in range(len(run) - 1))
+            found.extend(p for p in pairs if not (p[0] in _STOP_HAN and p[1] in _STOP_HAN))
+        elif match.lastgroup == "number":
+            found.append(run.replace(",", ""))
+        elif run not in _STOP_WORDS:
+            parts = _PART.findall(run)
+            found.append(stem(run))
+            if len(parts) > 1:
+                found.extend(parts)
+    return found
+
+
+def is_pair(token: str) -> bool:
+    """Whether a token of :func:`tokens` is a pair of Han characters."""
+    return len(token) == 2 and is_han(token[0]) and is_han(token[1])
+
+
+def is_han(token: str) -> bool:
+    """Whether a token is one Han character."""
+    return len(token) == 1 and _HAN_CHARACTER.match(token) is not None
+
+
+def stem(word: str) -> str:
+    """Steps 1 and 5 of Porter's stemmer (plurals, -ed, -ing, final y, e and ll); other than ASCII words stay.
+
+    Source: M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980.
+    """
+    if len(word) < 3 or not (word.isascii() and word.isalpha()):
+        return word
+    if word.endswith(("sses", "ies")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    if word.endswith("eed"):
+        if _measure(word[:-3]) > 0:
+            word = word[:-1]
+    else:
+        for suffix in ("ed", "ing"):
+            if word.endswith(suffix) and _has_vowel(word[: -len(suffix)]):
+                word = _repair(word[: -len(suffix)])
+                break
+    if word.endswith("y") and _has_vowel(word[:-1]):
+        word = word[:-1] + "i"
+    if word.endswith("e"):
+        measure = _measure(word[:-1])
+        if measure > 1 or (measure == 1 and not _is_closed(word[:-1])):
+            word = word[:-1]
+    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
+
+
+def _repair(base: str) -> str:
+    """What Porter's step 1b does after it took -ed or -ing."""
+    if base.endswith(("at", "bl", "iz")):
+        return base + "e"
+    if len(base) > 1 and base[-1] == base[-2] and not _is_vowel(base, len(base) - 1) and base[-1] not in "lsz":
+        return base[:-1]
+    return base + "e" if _is_closed(base) and _measure(base) == 1 else base
+
+
+def _is_closed(base: str) -> bool:
+    """Porter's *o: ends consonant, vowel, consonant, the last not w, x or y."""
+    last = len(base) - 1
+    return (
+        last >= 2
+        and base[last] not in "wxy"
+        and not _is_vowel(base, last)
+        and _is_vowel(base, last - 1)
+        and not _is_vowel(base, last - 2)
+    )
+
+
+def _is_vowel(word: str, i: int) -> bool:
+    return word[i] in "aeiou" or (word[i] == "y" and i > 0 and not _is_vowel(word, i - 1))
+
+
+def _has_vowel(word: str) -> bool:
+    return any(_is_vowel(word, i) for i in range(len(word)))
+
+
+def _measure(word: str) -> int:
+    """Porter's m: how many vowel runs are followed by a consonant run."""
+    vowels = [_is_vowel(word, i) for i in range(len(word))]
+    return sum(1 for a, b in pairwise(vowels) if a and not b)
+
+
+def language(text: str) -> str | None:
+    """``zh`` or ``en`` by script, None where there is neither (numbers, emoji, nothing).
+
+    A Han character counts as much as a latin word.
+    """
+    han, latin = len(_HAN_CHARACTER.findall(text)), len(_LATIN_WORD.findall(text))
+    if han == latin == 0:
+        return None
+    return "zh" if han >= latin else "en"
+
+
+def prompt_tokens(text: str) -> float:
+    """Estimated tokens of a language model: 1 per CJK character, 1.3 per word of up to 12
+    letters (longer ones count again), .25 per ASCII mark, 1 per other sign."""
+    return sum(_PROMPT_COST[m.lastgroup or "other"] for m in _PROMPT_TOKEN.finditer(text))
+
+
+def clip(text: str, limit: float) -> str:
+    """The longest beginning of ``text`` within ``limit`` prompt tokens, with … where it was cut."""
+    spent = 0.0
+    for match in _PROMPT_TOKEN.finditer(text):
+        spent += _PROMPT_COST[match.lastgroup or "other"]
+        if spent > limit:
+            return text[: match.start()].rstrip() + "…"
+    return text
+
+
+def one_line(text: str) -> str:
+    """The text with every run of white space and control characters as one space."""
+    return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in text).split())
+
+
+def well_formed(text: str) -> str:
+    """The text with lone surrogates, which no encoder takes, as ``?``."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,95 @@
+"""Step 5: decision impact of each exchange, from what the person did in the 7 days after.
+
+Belongs here: the score and its two stages. Does not belong here: feedback itself (``events``).
+
+The score joins three independent signs by noisy-or, weighted by how far the intent concerns decisions at all
+(``data/impact.yaml``):
+
+    impact = relevance · (1 − (1 − feedback) · (1 − w_h · habit) · (1 − w_e · |emotion|))
+
+``habit`` in [0, 1) is the change of orders against the person's own weekly rate. While its 7 days are open an
+exchange has the provisional score, to which feedback and habit add nothing: no future is known.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from memory_pipelines.model import WINDOW
+from memory_pipelines.slices.events import History, Labelled, feedback_after, group_events
+from memory_pipelines.slices.resources import read_yaml
+from memory_pipelines.tables import IMPACTS
+
+_WEEK = timedelta(days=7)
+PRIOR_WEEKS = 4.0
+"""The person's own rate is shrunk towards ``PRIOR_RATE`` orders a week as if seen for this long."""
+PRIOR_RATE = 0.5
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The rule set of ``data/impact.yaml``."""
+
+    relevance: Mapping[str, float]
+    otherwise: float
+    feedback: Mapping[str, float]
+    habit: float
+    emotion: float
+
+
+def load_weights() -> Weights:
+    return Weights(**read_yaml("impact.yaml"))
+
+
+def score_impacts(
+    labelled: Mapping[str, list[Labelled]],
+    histories: Mapping[str, History],
+    *,
+    as_of: datetime,
+    model_set: str,
+) -> pa.Table:
+    """IMPACTS rows of all exchanges; ``as_of`` decides which windows are closed."""
+    weights = load_weights()
+    rows: list[dict[str, Any]] = []
+    for owner, items in labelled.items():
+        history = histories.get(owner)
+        for event in group_events(items):
+            feedback = feedback_after(event, items, history, as_of)
+            for item in event:
+                final = item.started_at + WINDOW <= as_of
+                rows.append(
+                    {
+                        **{name: item.row[name] for name in ("tenant", "subject", "exchange_id", "owner", "bucket")},
+                        "occurred_at": item.started_at,
+                        "decision_impact": _impact(item, history, feedback if final else "none", final, weights),
+                        "impact_final": final,
+                        "feedback": feedback,
+                        "model_set": model_set,
+                    }
+                )
+    return pa.Table.from_pylist(rows, schema=IMPACTS.schema)
+
+
+def _impact(item: Labelled, history: History | None, feedback: str, final: bool, weights: Weights) -> float:
+    habit = habit_change(history, item.started_at) if final else 0.0
+    rest = 1 - weights.feedback[feedback]
+    rest *= 1 - weights.habit * habit
+    rest *= 1 - weights.emotion * abs(item.row["emotion_score"])
+    impact: float = round(weights.relevance.get(item.intent, weights.otherwise) * (1 - rest), 4)
+    return impact
+
+
+def habit_change(history: History | None, at: datetime) -> float:
+    """Change of orders in the 7 days after ``at`` against the person's own rate before, in [0, 1).
+
+    |expected − seen| / (expected + seen + 1); the rate is shrunk towards a prior, since most people order rarely.
+    """
+    if history is None or history.first_seen is None or history.first_seen >= at + WINDOW:
+        return 0.0  # what begins after the window must not change a final score
+    weeks = max(0.0, (at - history.first_seen) / _WEEK)
+    expected = (history.before("order", at) + PRIOR_WEEKS * PRIOR_RATE) / (weeks + PRIOR_WEEKS)
+    seen = history.count("order", at, at + WINDOW)
+    return abs(expected - seen) / (expected + seen + 1)
