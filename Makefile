@@ -1,0 +1,61 @@
+# Python and make suffice. `make run` first; `make help` lists the rest.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export MEMORY_PIPELINES_HOME ?= $(CURDIR)/.memory_pipelines
+export DAGSTER_HOME ?= $(MEMORY_PIPELINES_HOME)/dagster
+export PYTHONPATH := $(CURDIR)
+PORT ?= 3000
+
+.DEFAULT_GOAL := help
+.PHONY: help run ui test check format bench down clean lock
+
+help: ## list the commands
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+$(VENV)/installed: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed, this is %d.%d" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	@echo "creating $(VENV) from requirements.lock (about a minute)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DAGSTER_HOME)/dagster.yaml: deploy/local/dagster.yaml
+	@mkdir -p $(DAGSTER_HOME) && cp $< $@
+
+run: $(VENV)/installed $(DAGSTER_HOME)/dagster.yaml ## set up, run the main job on the sample logs, recall
+	@$(BIN)/python -m jobs.sample_run
+
+ui: $(VENV)/installed $(DAGSTER_HOME)/dagster.yaml ## the Dagster UI on the same instance, http://127.0.0.1:3000
+	@$(BIN)/memory-pipelines local up
+	@$(BIN)/dagster dev --host 127.0.0.1 --port $(PORT) -w workspace.yaml
+
+test: $(VENV)/installed ## everything, with the embedded servers
+	@$(BIN)/python -m pytest
+
+check: $(VENV)/installed ## the quick loop: format, lint, types, import contracts, unit tests
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest tests/unit
+
+format: $(VENV)/installed ## format and sort imports
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/installed ## turns per second of steps 1-6, as a library and under Dagster
+	@$(BIN)/python -m benchmarks.throughput
+
+down: ## stop the embedded servers of this folder
+	@$(BIN)/memory-pipelines local down
+
+clean: ## stop the servers and remove all local state
+	@test ! -x $(BIN)/memory-pipelines || $(BIN)/memory-pipelines local down
+	@rm -rf $(MEMORY_PIPELINES_HOME)
+
+lock: ## resolve requirements.lock anew (needs uv)
+	@uv pip compile --python-version 3.11 --all-extras --generate-hashes --no-annotate --no-header --no-emit-index-url --no-strip-extras \
+	  pyproject.toml -o requirements.lock

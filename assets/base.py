@@ -1,0 +1,155 @@
+"""Steps 1 to 4, by day: exchanges, their labels, and the manifest that says which versions belong together."""
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.landing import landed_logs
+from assets.partitions import DAYS, DAYS_PER_RUN, OWNERS, days_of
+from memory_pipelines import pipeline
+from memory_pipelines.tables import EMOTIONS, ENTITIES, INTENTS, TableSpec
+from resources.platform import PlatformResource
+
+BACKFILL = dg.BackfillPolicy.multi_run(DAYS_PER_RUN)
+
+
+@dg.asset(
+    deps=[landed_logs],
+    partitions_def=DAYS,
+    backfill_policy=BACKFILL,
+    group_name="base",
+    owners=OWNERS,
+    kinds={"python", "deltalake"},
+)
+def exchanges(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
+    """Step 1. A person's turns with the replies to them, cut by time and role only: a pure function of the
+    landed turns of the day and its neighbours."""
+    counts = pipeline.cut_days(memory.platform, days_of(context))
+    table = [
+        dg.TableRecord({"day": day, **day_counts.as_dict()}) for day, day_counts in counts.items() if day_counts.landed
+    ]
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": sum(c.exchanges for c in counts.values()),
+            "turns": sum(c.landed for c in counts.values()),
+            "rejected_rows": sum(c.conflicts for c in counts.values()),
+            "duplicates": sum(c.duplicates for c in counts.values()),
+            "turns_of_nobody": sum(c.nobody for c in counts.values()),
+            **({"days": dg.MetadataValue.table(table)} if table else {}),
+        }
+    )
+
+
+@dg.asset_check(asset=exchanges, blocking=True)
+def turns_add_up(memory: PlatformResource) -> dg.AssetCheckResult:
+    """Of each day that waits for its commit: landed = in exchanges + nobody's + duplicates + conflicts."""
+    drafts = memory.platform.ledger.draft_counts()
+    parts = ("in_exchanges", "nobody", "duplicates", "conflicts")
+    wrong = [day for day, counts in drafts.items() if counts["landed"] != sum(counts[p] for p in parts)]
+    return dg.AssetCheckResult(passed=not wrong, metadata={"days": len(drafts), "wrong_days": wrong})
+
+
+@dg.asset(
+    deps=[exchanges],
+    partitions_def=DAYS,
+    backfill_policy=BACKFILL,
+    group_name="labels",
+    owners=OWNERS,
+    kinds={"python", "deltalake"},
+)
+def intent_action(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
+    """Step 2. Intent, action and category of each exchange by one small local model, with confidence."""
+    from memory_pipelines.slices.intent import label_intents
+
+    return _labelled(context, memory, INTENTS, label_intents, "intent")
+
+
+@dg.asset(
+    deps=[exchanges],
+    partitions_def=DAYS,
+    backfill_policy=BACKFILL,
+    group_name="labels",
+    owners=OWNERS,
+    kinds={"python", "deltalake"},
+)
+def emotion(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
+    """Step 3. Emotion of each exchange: a score in [-1, 1] and a label with its strength."""
+    from memory_pipelines.slices.emotion import label_emotions
+
+    return _labelled(context, memory, EMOTIONS, label_emotions, "emotion")
+
+
+@dg.asset(
+    deps=[exchanges],
+    partitions_def=DAYS,
+    backfill_policy=BACKFILL,
+    group_name="labels",
+    owners=OWNERS,
+    kinds={"python", "deltalake"},
+)
+def entities(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
+    """Step 4. Named things of each exchange with canonical ids; aliases joined, generic words left out."""
+    from memory_pipelines.slices.entities import label_entities
+
+    return _labelled(context, memory, ENTITIES, label_entities, "language")
+
+
+def _labelled(
+    context: dg.AssetExecutionContext, memory: PlatformResource, spec: TableSpec, step: pipeline.Step, shown: str
+) -> dg.MaterializeResult:
+    labels = pipeline.label_days(memory.platform, days_of(context), spec, step)
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": labels.num_rows,
+            "model_set": memory.platform.settings.model_set,
+            f"rows_by_{shown}": value_counts(labels[shown]),
+        }
+    )
+
+
+def value_counts(column: pa.ChunkedArray) -> dict[str, int]:
+    """Rows per value, the most frequent first."""
+    counts = [(str(c["values"]), c["counts"]) for c in pc.value_counts(column).to_pylist()]
+    return dict(sorted(counts, key=lambda c: (-c[1], c[0])))
+
+
+def _complete(asset: dg.AssetsDefinition, spec: TableSpec) -> dg.AssetChecksDefinition:
+    @dg.asset_check(asset=asset, name="all_exchanges_labelled", blocking=True)
+    def all_exchanges_labelled(memory: PlatformResource) -> dg.AssetCheckResult:
+        """Every exchange of the days that wait for their commit has a label of the model set."""
+        days = list(memory.platform.ledger.draft_counts())
+        missing = pipeline.unlabelled(memory.platform, days, [spec]) if days else 0
+        return dg.AssetCheckResult(passed=missing == 0, metadata={"days": len(days), "missing": missing})
+
+    return all_exchanges_labelled
+
+
+@dg.asset(
+    deps=[intent_action, emotion, entities],
+    partitions_def=DAYS,
+    backfill_policy=BACKFILL,
+    group_name="labels",
+    owners=OWNERS,
+    kinds={"postgresql"},
+)
+def day_manifest(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
+    """The commit of a day: which versions of the tables belong together. Only days whose checks passed get here;
+    subjects whose rows changed are marked for derivation."""
+    manifest_id = pipeline.commit_days(memory.platform, days_of(context))
+    manifest = memory.platform.ledger.manifest()
+    return dg.MaterializeResult(
+        metadata={
+            "manifest": manifest_id,
+            "landed_through": manifest.landed_through.isoformat() if manifest else "",
+            "buckets_waiting": len(memory.platform.ledger.touched_buckets()),
+        }
+    )
+
+
+ASSETS = [exchanges, intent_action, emotion, entities, day_manifest]
+CHECKS = [
+    turns_add_up,
+    _complete(intent_action, INTENTS),
+    _complete(emotion, EMOTIONS),
+    _complete(entities, ENTITIES),
+]

@@ -1,0 +1,145 @@
+"""Steps 5 to 7, by bucket of subjects: impact, event slices, memories, graph, and what the stores show.
+
+Each works on the subjects that something touched since the bucket was last published, and on all of their
+history; the first opens that plan, the last closes it.
+"""
+
+import dagster as dg
+
+from assets.base import day_manifest, value_counts
+from assets.partitions import BUCKETS, OWNERS, buckets_of
+from memory_pipelines import pipeline
+from resources.platform import PlatformResource
+
+BACKFILL = dg.BackfillPolicy.single_run()
+
+
+class DeriveConfig(dg.Config):
+    """Launchpad settings of a derivation."""
+
+    everything: bool = False
+    """Derive all subjects of the bucket, not only those that something touched."""
+
+
+@dg.asset(
+    deps=[dg.AssetDep(day_manifest, partition_mapping=dg.AllPartitionMapping())],
+    group_name="derived",
+    kinds={"python", "deltalake"},
+    partitions_def=BUCKETS,
+    backfill_policy=BACKFILL,
+    owners=OWNERS,
+)
+def decision_impact(
+    context: dg.AssetExecutionContext, config: DeriveConfig, memory: PlatformResource
+) -> dg.MaterializeResult:
+    """Step 5. How much each exchange changed what the person then did, in [0, 1]: provisional at first, final
+    when its 7 days have closed."""
+    rows = sum(
+        pipeline.score_bucket(memory.platform, bucket, everything=config.everything) for bucket in buckets_of(context)
+    )
+    return dg.MaterializeResult(metadata={"dagster/row_count": rows})
+
+
+@dg.asset(
+    deps=[decision_impact],
+    group_name="derived",
+    kinds={"python", "deltalake"},
+    partitions_def=BUCKETS,
+    backfill_policy=BACKFILL,
+    owners=OWNERS,
+)
+def event_slices(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
+    """Step 6. Exchanges about one event joined into event slices, with what followed within 7 days."""
+    tables = [pipeline.merge_bucket(memory.platform, bucket) for bucket in buckets_of(context)]
+    labels = [value_counts(table["impact_label"]) for table in tables]
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": sum(table.num_rows for table in tables),
+            "by_impact": summed(labels),
+            "by_feedback": summed([value_counts(table["feedback"]) for table in tables]),
+        }
+    )
+
+
+@dg.asset(
+    deps=[event_slices],
+    group_name="derived",
+    kinds={"python", "deltalake"},
+    partitions_def=BUCKETS,
+    backfill_policy=BACKFILL,
+    owners=OWNERS,
+)
+def memories(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
+    """The gate: of everything said, what deserves to be remembered, for how long and in which store. Every
+    decision is kept with its parts."""
+    results = [pipeline.admit_bucket(memory.platform, bucket) for bucket in buckets_of(context)]
+    decisions = [decided for decided, _ in results]
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": sum(admitted.num_rows for _, admitted in results),
+            "decisions": sum(decided.num_rows for decided in decisions),
+            "by_outcome": summed([value_counts(decided["outcome"]) for decided in decisions]),
+            "by_rule": summed([value_counts(decided["rule"]) for decided in decisions]),
+        }
+    )
+
+
+@dg.asset(
+    deps=[memories],
+    group_name="derived",
+    kinds={"python", "deltalake"},
+    partitions_def=BUCKETS,
+    backfill_policy=BACKFILL,
+    owners=OWNERS,
+)
+def slice_graph(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
+    """Step 7, first half. Edges between admitted memories: shared entities, causes, order in a session, topic."""
+    tables = [pipeline.link_bucket(memory.platform, bucket) for bucket in buckets_of(context)]
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": sum(table.num_rows for table in tables),
+            "by_kind": summed([value_counts(table["kind"]) for table in tables]),
+        }
+    )
+
+
+@dg.asset(
+    deps=[slice_graph],
+    group_name="published",
+    kinds={"postgresql", "neo4j", "milvus", "redis", "s3"},
+    partitions_def=BUCKETS,
+    backfill_policy=BACKFILL,
+    owners=OWNERS,
+)
+def published_memories(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
+    """Step 7, second half. The memories in the stores, by a two-phase commit with PostgreSQL as the one authority."""
+    results = [pipeline.publish_bucket(memory.platform, bucket) for bucket in buckets_of(context)]
+    totals = summed([vars(result) for result in results])
+    return dg.MaterializeResult(metadata={"dagster/row_count": totals.get("shown", 0), **totals})
+
+
+@dg.asset_check(asset=published_memories)
+def no_batch_left_open(memory: PlatformResource) -> dg.AssetCheckResult:
+    """No publishing batch was begun and not finished."""
+    left = memory.platform.authority.open_batches()
+    return dg.AssetCheckResult(passed=not left, metadata={"open_batches": len(left)})
+
+
+@dg.asset_check(asset=published_memories)
+def stores_agree(memory: PlatformResource) -> dg.AssetCheckResult:
+    """Vectors and graph hold what PostgreSQL shows, and nothing else."""
+    differences = pipeline.store_differences(memory.platform)
+    return dg.AssetCheckResult(passed=not any(differences.values()), metadata=dict(differences))
+
+
+def summed(parts: list[dict[str, int]]) -> dict[str, int]:
+    """Counts added up by name."""
+    total: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.items():
+            total[name] = total.get(name, 0) + count
+    return dict(sorted(total.items(), key=lambda c: (-c[1], c[0])))
+
+
+ASSETS = [decision_impact, event_slices, memories, slice_graph, published_memories]
+CHECKS = [no_batch_left_open, stores_agree]

@@ -1,0 +1,1 @@
+"""Jobs, schedules and sensors: what runs together, and when. No data is touched here."""

@@ -1,0 +1,109 @@
+"""The jobs of the platform with their schedules and sensors. All are off until somebody switches them on."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+import dagster as dg
+from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
+
+from assets import base, derived, landing
+from assets.partitions import DAYS, DAYS_PER_RUN, bucket_key
+from memory_pipelines import pipeline
+from memory_pipelines.model import day_of, shift_day
+from resources.platform import PlatformResource
+
+IN_PROGRESS = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+]
+
+land_logs = dg.define_asset_job(
+    "land_logs",
+    selection=dg.AssetSelection.assets(landing.landed_logs),
+    description="Read the files in the inbox that were not read before.",
+)
+day_job = dg.define_asset_job(
+    "day_job",
+    selection=dg.AssetSelection.assets(*base.ASSETS),
+    partitions_def=DAYS,
+    description="Steps 1-4 of one day or a range of days, ending in the manifest.",
+)
+bucket_job = dg.define_asset_job(
+    "bucket_job",
+    selection=dg.AssetSelection.assets(*derived.ASSETS),
+    description="Steps 5-7 for the touched subjects of one bucket or a range of buckets.",
+)
+
+daily = dg.build_schedule_from_partitioned_job(
+    day_job,
+    name="daily",
+    hour_of_day=0,
+    minute_of_hour=30,
+    description="Each night the day that has ended.",
+)
+
+
+@dg.sensor(job=land_logs, minimum_interval_seconds=30, description="New files in the inbox are landed.")
+def inbox(memory: PlatformResource) -> dg.RunRequest | dg.SkipReason:
+    with memory.open() as platform:
+        waiting = pipeline.unlanded(platform, pipeline.log_files(platform.settings.inbox_path))
+    if not waiting:
+        return dg.SkipReason("no new file in the inbox")
+    return dg.RunRequest()
+
+
+@dg.sensor(
+    job=day_job,
+    minimum_interval_seconds=60,
+    description="Days that late or imported rows touched are cut again, a month in a run.",
+)
+def touched_days(context: dg.SensorEvaluationContext, memory: PlatformResource) -> Iterator[dg.RunRequest]:
+    if _running(context, land_logs.name, day_job.name):
+        return
+    with memory.open() as platform:
+        waiting = list(platform.ledger.touched_days())
+    for first, last in day_ranges(waiting):
+        yield dg.RunRequest(tags=range_tags(first, last))
+
+
+@dg.sensor(
+    job=bucket_job,
+    minimum_interval_seconds=60,
+    description="Touched subjects are derived and published, once the day runs are through: a backfill derives once.",
+)
+def touched_buckets(context: dg.SensorEvaluationContext, memory: PlatformResource) -> dg.RunRequest | dg.SkipReason:
+    if _running(context, land_logs.name, day_job.name, bucket_job.name):
+        return dg.SkipReason("runs are in progress")
+    with memory.open() as platform:
+        waiting = platform.ledger.touched_buckets()
+    if not waiting:
+        return dg.SkipReason("no subject was touched")
+    return dg.RunRequest(tags=range_tags(bucket_key(min(waiting)), bucket_key(max(waiting))))
+
+
+def range_tags(first: str, last: str) -> dict[str, str]:
+    """Tags of a run over a range of partitions, both ends included."""
+    return {ASSET_PARTITION_RANGE_START_TAG: first, ASSET_PARTITION_RANGE_END_TAG: last}
+
+
+def day_ranges(days: Sequence[str], now: datetime | None = None) -> list[tuple[str, str]]:
+    """Days that have ended → ranges of days in a row, each of ``DAYS_PER_RUN`` at most."""
+    today = day_of(now or datetime.now(UTC))  # partitions end with the machine's clock, as Dagster's do
+    ranges: list[tuple[str, str]] = []
+    for day in sorted(d for d in days if d < today):
+        if ranges and shift_day(ranges[-1][1], 1) == day and shift_day(ranges[-1][0], DAYS_PER_RUN) > day:
+            ranges[-1] = (ranges[-1][0], day)
+        else:
+            ranges.append((day, day))
+    return ranges
+
+
+def _running(context: dg.SensorEvaluationContext, *jobs: str) -> bool:
+    return any(context.instance.get_runs_count(dg.RunsFilter(job_name=job, statuses=IN_PROGRESS)) for job in jobs)
+
+
+JOBS = [land_logs, day_job, bucket_job]
+SCHEDULES = [daily]
+SENSORS = [inbox, touched_days, touched_buckets]

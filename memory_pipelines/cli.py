@@ -1,0 +1,183 @@
+"""The command line: ``memory-pipelines``. It launches no jobs: ``dg launch`` and the UI do.
+
+Belongs here: arguments and printing. Does not belong here: anything another program would want to call.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memory_pipelines.errors import MemoryPipelinesError
+from memory_pipelines.settings import Settings, documented
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0, or 1 with one line on standard error."""
+    arguments = _parser().parse_args(argv)
+    try:
+        code: int = arguments.run(arguments)
+    except MemoryPipelinesError as error:
+        print(f"memory-pipelines: {error}", file=sys.stderr)
+        return 1
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="memory-pipelines", description="Long-term memory from dialogue logs.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    command = commands.add_parser("import", help="land log files; the day and bucket jobs then work on them")
+    command.add_argument("paths", nargs="+", type=Path, help="files or folders")
+    command.set_defaults(run=_import)
+
+    command = commands.add_parser("recall", help="what is remembered of a person")
+    command.add_argument("query", help="the question; empty for the start of a session")
+    command.add_argument("--subject", required=True, help="u:<user id> or d:<device fingerprint>")
+    command.add_argument("--tenant", help="default: the tenant of the settings")
+    command.add_argument("--as-of", type=_instant, help="RFC 3339 instant; default: now")
+    command.add_argument("--limit", type=int, default=15)
+    command.add_argument("--format", choices=("text", "json", "prompt"), default="text")
+    command.set_defaults(run=_recall)
+
+    command = commands.add_parser("accounts", help="where every row that was ever read is now")
+    command.set_defaults(run=_accounts)
+
+    command = commands.add_parser("doctor", help="check settings, stores and ledger")
+    command.set_defaults(run=_doctor)
+
+    command = commands.add_parser("sample", help="write simulated logs with known causes")
+    command.add_argument("folder", type=Path)
+    command.add_argument("--turns", type=int, help="about this many turns; default: the small sample")
+    command.set_defaults(run=_sample)
+
+    command = commands.add_parser("local", help="the embedded servers of this home")
+    command.add_argument("action", choices=("up", "status", "down"))
+    command.set_defaults(run=_local)
+    return parser
+
+
+def _instant(text: str) -> datetime:
+    instant = datetime.fromisoformat(text)
+    if instant.tzinfo is None:
+        raise argparse.ArgumentTypeError("give a zone, such as 2024-05-01T00:00:00Z")
+    return instant
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    from memory_pipelines import pipeline
+    from memory_pipelines.wiring import connect
+
+    files = [f for path in arguments.paths for f in (pipeline.log_files(path) if path.is_dir() else [path])]
+    with connect() as platform:
+        results = pipeline.land(platform, files, print)
+        print(f"{len(platform.ledger.touched_days())} days wait for the day job")
+    for result in results:
+        if result.error:
+            print(f"memory-pipelines: {result.error}", file=sys.stderr)
+    return 1 if any(result.error for result in results) else 0
+
+
+def _recall(arguments: argparse.Namespace) -> int:
+    from memory_pipelines.wiring import connect
+
+    with connect() as platform:
+        answer = platform.recall.recall(
+            arguments.query,
+            tenant=arguments.tenant or platform.settings.tenant,
+            subject=arguments.subject,
+            as_of=arguments.as_of,
+            limit=arguments.limit,
+        )
+    if arguments.format == "prompt":
+        print(answer.prompt())
+    elif arguments.format == "json":
+        print(json.dumps(asdict(answer), ensure_ascii=False, default=str, indent=2))
+    else:
+        print_answer(answer)
+    return 0
+
+
+def print_answer(answer: Any) -> None:
+    """One line per memory, and why it is there below it."""
+    for item in answer.items:
+        print(f"- {item.memory.occurred_at:%Y-%m-%d}  {item.memory.summary}")
+        print(f"    {item.why}")
+    if not answer.items:
+        print("nothing is remembered")
+    if answer.missing:
+        print(f"(no answer from: {', '.join(answer.missing)})")
+
+
+def _accounts(arguments: argparse.Namespace) -> int:
+    from memory_pipelines import pipeline
+    from memory_pipelines.wiring import connect
+
+    with connect() as platform:
+        accounts = pipeline.accounts(platform)
+    print(json.dumps(accounts.as_dict(), ensure_ascii=False, indent=2))
+    return 0 if accounts.balance == 0 else 1
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from memory_pipelines.wiring import connect
+
+    settings = Settings.load()
+    for name, default, meaning in documented():
+        value = getattr(settings, name.removeprefix("MEMORY_PIPELINES_").lower())
+        shown = "(set)" if value and _secret(name) else str(value)
+        print(f"{name:<40} {shown:<32} {meaning}" + ("" if str(value) != default else " [default]"))
+    failures = 0
+    with connect(progress=print) as platform:
+        checks: dict[str, Callable[[], str]] = {
+            "lake": lambda: f"newest manifest: {platform.ledger.manifest()}",
+            "relational": lambda: f"{platform.authority.counts()}",
+            "vector": lambda: f"{platform.vectors.count()} entries",
+            "graph": lambda: f"{platform.graph.count()} nodes and edges",
+            "hot": lambda: f"{platform.hot.count()} keys",
+            "cold": lambda: f"{len(platform.cold.keys())} objects",
+        }
+        for store, check in checks.items():
+            try:
+                print(f"{store:<12} ok    {check()}")
+            except MemoryPipelinesError as error:
+                failures += 1
+                print(f"{store:<12} FAULT {error}")
+    return 1 if failures else 0
+
+
+def _secret(name: str) -> bool:
+    return name.endswith(("PASSWORD", "TOKEN", "KEY", "_URL"))
+
+
+def _sample(arguments: argparse.Namespace) -> int:
+    from memory_pipelines.sample import Config, write_sample
+
+    config = Config.sized(arguments.turns) if arguments.turns else Config.sample()
+    summary = write_sample(arguments.folder, config)
+    print(f"{summary.turns} turns in {', '.join(str(folder) for folder in summary.logs.values())}")
+    return 0
+
+
+def _local(arguments: argparse.Namespace) -> int:
+    from memory_pipelines import local
+
+    home = Settings.load().home_path
+    if arguments.action == "up":
+        local.up(home, progress=print)
+    elif arguments.action == "down":
+        stopped = local.down(home)
+        print(f"stopped: {', '.join(stopped) or 'nothing was running'}")
+    if arguments.action != "down":
+        for server in local.status(home):
+            state = f"up on 127.0.0.1:{server.port}, pid {server.pid}" if server.running else "down"
+            print(f"{server.name:<12} {state}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

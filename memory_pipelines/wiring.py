@@ -1,0 +1,198 @@
+"""The composition root of the library: settings become stores, models and a recall.
+
+Belongs here: which adapter serves which port. Does not belong here: what is done with them. A store
+without a URL is served by its embedded server, which is started if need be.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from memory_pipelines.clock import Clock, SystemClock
+from memory_pipelines.errors import SettingError
+from memory_pipelines.settings import PREFIX, Settings
+from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, Lake, VectorStore
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from memory_pipelines.models.base import Embedder
+    from memory_pipelines.recall import Recall
+    from memory_pipelines.stores.ledger import Ledger
+    from memory_pipelines.stores.publish import Publisher
+    from memory_pipelines.stores.relational import PostgresAuthority
+
+EMBEDDED = {
+    "postgres": "postgres_url",
+    "arcadedb": "neo4j_url",
+    "milvus": "milvus_url",
+    "valkey": "redis_url",
+    "ministack": "s3_url",
+}
+"""Embedded server → the setting that names a real one instead."""
+
+
+@dataclass
+class Platform:
+    """Settings with everything built from them, each part on first use. Close it, or use it in a ``with``."""
+
+    settings: Settings
+    clock: Clock
+
+    @cached_property
+    def lake(self) -> Lake:
+        from memory_pipelines.stores.lake import DeltaLake
+
+        return DeltaLake(self.settings.lake_location, self._lake_options())
+
+    def _lake_options(self) -> dict[str, str]:
+        settings = self.settings
+        if not settings.lake_location.startswith("s3://"):
+            return {}
+        options = {
+            "AWS_REGION": settings.s3_region,
+            "aws_conditional_put": "etag",
+        }
+        if settings.s3_access_key:  # else the machine's own role
+            options["AWS_ACCESS_KEY_ID"] = settings.s3_access_key
+            options["AWS_SECRET_ACCESS_KEY"] = settings.s3_secret_key
+        if settings.s3_url:
+            options |= {"AWS_ENDPOINT_URL": settings.s3_url, "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false"}
+            options |= {"AWS_ALLOW_HTTP": "true"} if settings.s3_url.startswith("http://") else {}
+        return options
+
+    @cached_property
+    def _engine(self) -> "Engine":
+        from memory_pipelines.stores import schema
+
+        return schema.connect(self.settings.postgres_url)
+
+    @cached_property
+    def ledger(self) -> "Ledger":
+        from memory_pipelines.stores.ledger import Ledger
+
+        return Ledger(self._engine)
+
+    @cached_property
+    def authority(self) -> "PostgresAuthority":
+        from memory_pipelines.stores.relational import PostgresAuthority
+
+        return PostgresAuthority(self._engine)
+
+    @cached_property
+    def embedder(self) -> "Embedder":
+        from memory_pipelines.models.embeddings import load_embedder
+
+        return load_embedder(self.settings.embedder)
+
+    @cached_property
+    def vectors(self) -> VectorStore:
+        from memory_pipelines.stores.vectors import MilvusVectors
+
+        model = "".join(c if c.isalnum() else "_" for c in self.embedder.model_id)
+        store = MilvusVectors(self.settings.milvus_url, self.settings.milvus_token, f"memories_{model}")
+        store.ensure(self.embedder.dimension)
+        return store
+
+    @cached_property
+    def graph(self) -> GraphStore:
+        from memory_pipelines.stores.graph import Neo4jGraph
+
+        settings = self.settings
+        store = Neo4jGraph(settings.neo4j_url, settings.neo4j_user, settings.neo4j_password, settings.neo4j_database)
+        store.ensure()
+        return store
+
+    @cached_property
+    def hot(self) -> HotStore:
+        from memory_pipelines.stores.hot import RedisHot
+
+        return RedisHot(self.settings.redis_url)
+
+    @cached_property
+    def cold(self) -> ColdStore:
+        from memory_pipelines.stores.cold import S3Cold
+
+        settings = self.settings
+        store = S3Cold(
+            settings.s3_url, settings.s3_bucket, settings.s3_access_key, settings.s3_secret_key, settings.s3_region
+        )
+        store.ensure()
+        return store
+
+    @cached_property
+    def publisher(self) -> "Publisher":
+        from memory_pipelines.stores.publish import Publisher
+
+        return Publisher(
+            self.authority,
+            self.vectors,
+            self.graph,
+            self.hot,
+            self.cold,
+            lambda texts: list(self.embedder.encode(texts)),
+        )
+
+    @cached_property
+    def recall(self) -> "Recall":
+        from memory_pipelines.recall import Recall
+
+        return Recall(
+            self.authority,
+            self.vectors,
+            self.graph,
+            self.hot,
+            self.cold,
+            self.embedder,
+            self.clock,
+            self.settings.token_budget,
+        )
+
+    def close(self) -> None:
+        """Close what was opened; embedded servers go on running. What is asked for afterwards is opened anew."""
+        for name in ("recall", "publisher", "authority", "ledger"):
+            self.__dict__.pop(name, None)
+        for name in ("vectors", "graph", "hot", "cold"):
+            if name in self.__dict__:
+                self.__dict__.pop(name).close()
+        engine = self.__dict__.pop("_engine", None)
+        if engine is not None:
+            engine.dispose()
+
+    def __enter__(self) -> "Platform":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def connect(
+    settings: Settings | None = None,
+    *,
+    clock: Clock | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Platform:
+    """A platform for ``settings`` (default: from the environment). Starts the embedded servers it needs.
+
+    Raises SettingError where a server is neither named nor installed.
+    """
+    settings = Settings.load() if settings is None else settings
+    return Platform(with_endpoints(settings, progress), clock or SystemClock())
+
+
+def with_endpoints(settings: Settings, progress: Callable[[str], None] | None = None) -> Settings:
+    """The settings with every empty store URL filled in by an embedded server."""
+    needed = [server for server, name in EMBEDDED.items() if not getattr(settings, name)]
+    if not needed:
+        return settings
+    try:
+        from memory_pipelines import local
+    except ImportError:
+        names = ", ".join(PREFIX + EMBEDDED[server].upper() for server in needed)
+        raise SettingError(f"set {names}, or install memory-pipelines[local] for embedded servers") from None
+    found = local.up(settings.home_path, only=needed, progress=progress).settings()
+    urls = {EMBEDDED[server] for server in needed}
+    groups = tuple(url.removesuffix("url") for url in urls)
+    filled: dict[str, Any] = {k: v for k, v in found.items() if k.startswith(groups)}
+    return replace(settings, **filled)

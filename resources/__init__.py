@@ -1,0 +1,1 @@
+"""Resources: the library's platform, built from settings for a run. No logic."""
