@@ -1,0 +1,6 @@
+"""Puts this folder on the path: ``suites`` holds what unit and contract tests share."""
+
+import pytest
+
+for name in ("ledger_suite", "authority_suite", "publish_suite", "publish_world"):
+    pytest.register_assert_rewrite(f"suites.{name}")

@@ -1,0 +1,251 @@
+"""The contract of ``GraphStore``."""
+
+import itertools
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
+from memory_pipelines.model import Owner
+from memory_pipelines.settings import Settings
+from memory_pipelines.stores.base import GraphEdge, GraphNode, GraphStore
+from memory_pipelines.stores.fakes import MemoryGraph
+from memory_pipelines.stores.graph import Neo4jGraph
+
+AT = datetime(2024, 5, 17, 8, 12, 30, 123456, tzinfo=UTC)
+HOSTILE = ['a"b', "a'b", "a\\", "'}) DETACH DELETE n //", "`x`", "新 😀", "a\nb", "$uid", "{label}"]
+
+
+def memory(node_id: str) -> GraphNode:
+    return GraphNode(node_id, "slice", "logistics_complaint", 0.9123, AT)
+
+
+def entity(name: str) -> GraphNode:
+    return GraphNode(f"entity:{name}", "entity", name, 0, None)
+
+
+CHAIN = [memory(f"m{i}") for i in range(6)]
+NEXT = [GraphEdge(f"m{i}", f"m{i + 1}", "next", 0.5) for i in range(5)]
+
+
+def ids(found: tuple[list[GraphNode], list[GraphEdge]]) -> list[str]:
+    return [node.node_id for node in found[0]]
+
+
+def test_nodes_and_edges_come_back_as_they_were(graph_store: GraphStore, owner: Owner) -> None:
+    nodes = [memory("m1"), GraphNode("m2", "fact", "喜欢 😀", 0.0, None), entity("carrier/sf_express")]
+    edges = [
+        GraphEdge("m1", "entity:carrier/sf_express", "mentions", 1.0),
+        GraphEdge("m2", "m1", "causes", 0.25),
+        GraphEdge("m1", "m2", "similar", 0.1),
+        GraphEdge("m1", "m2", "same_topic", 0.2),
+        GraphEdge("m1", "m2", "next", 0.3),
+    ]
+    graph_store.write(owner, "v1", nodes, edges)
+    found_nodes, found_edges = graph_store.neighbourhood(owner, "v1", ["m1"], 1)
+    assert found_nodes == sorted(nodes, key=lambda node: node.node_id)
+    assert found_edges == sorted(edges, key=lambda edge: (edge.source, edge.target, edge.kind))
+
+
+@pytest.mark.parametrize(("hops", "last"), [(0, 2), (1, 3), (2, 4), (3, 5)])
+def test_hops_count_memories(graph_store: GraphStore, owner: Owner, hops: int, last: int) -> None:
+    graph_store.write(owner, "v1", CHAIN, NEXT)
+    found = graph_store.neighbourhood(owner, "v1", ["m2"], hops)
+    first = max(0, 2 - hops)
+    assert ids(found) == [f"m{i}" for i in range(first, last + 1)]
+    assert [(e.source, e.target) for e in found[1]] == [(f"m{i}", f"m{i + 1}") for i in range(first, last)]
+
+
+def test_memory_entity_memory_is_one_hop(graph_store: GraphStore, owner: Owner) -> None:
+    nodes = [*CHAIN[:3], entity("a"), entity("b"), entity("c")]
+    links = [("m0", "a"), ("m1", "a"), ("m1", "b"), ("m2", "b"), ("m2", "c")]
+    edges = [GraphEdge(m, f"entity:{e}", "mentions", 1.0) for m, e in links]
+    graph_store.write(owner, "v1", nodes, edges)
+    assert ids(graph_store.neighbourhood(owner, "v1", ["m0"], 1)) == ["entity:a", "m0", "m1"]
+    assert ids(graph_store.neighbourhood(owner, "v1", ["m0"], 2)) == ["entity:a", "entity:b", "m0", "m1", "m2"]
+    assert ids(graph_store.neighbourhood(owner, "v1", ["m0"], 3)) == sorted(n.node_id for n in nodes)
+    assert ids(graph_store.neighbourhood(owner, "v1", ["entity:b"], 1)) == [
+        "entity:a",
+        "entity:b",
+        "entity:c",
+        "m1",
+        "m2",
+    ]
+
+
+def test_an_edge_between_two_outermost_nodes_is_not_on_a_path(graph_store: GraphStore, owner: Owner) -> None:
+    edges = [
+        GraphEdge("m0", "m1", "next", 1.0),
+        GraphEdge("m0", "m2", "next", 1.0),
+        GraphEdge("m1", "m2", "similar", 1.0),
+    ]
+    graph_store.write(owner, "v1", CHAIN[:3], edges)
+    assert graph_store.neighbourhood(owner, "v1", ["m0"], 1)[1] == edges[:2]
+    assert graph_store.neighbourhood(owner, "v1", ["m0", "m1"], 1)[1] == edges
+
+
+def test_unknown_and_no_anchors_find_nothing(graph_store: GraphStore, owner: Owner) -> None:
+    graph_store.write(owner, "v1", CHAIN, NEXT)
+    assert graph_store.neighbourhood(owner, "v1", [], 3) == ([], [])
+    assert graph_store.neighbourhood(owner, "v1", ["unknown"], 3) == ([], [])
+    assert graph_store.neighbourhood(owner, "v2", ["m1"], 3) == ([], [])
+    assert ids(graph_store.neighbourhood(owner, "v1", ["m0", "m0", "unknown"], 0)) == ["m0"]
+
+
+def test_a_write_may_be_repeated_and_the_last_values_stay(graph_store: GraphStore, owner: Owner) -> None:
+    before = graph_store.count()
+    for _ in range(2):
+        graph_store.write(owner, "v1", CHAIN, NEXT)
+    changed = GraphEdge("m0", "m1", "next", 0.75)
+    graph_store.write(owner, "v1", CHAIN[:2], [changed])
+    nodes, edges = graph_store.count()
+    assert (nodes - before[0], edges - before[1]) == (6, 5)
+    assert graph_store.neighbourhood(owner, "v1", ["m0"], 1)[1] == [changed]
+
+
+def test_versions_stand_beside_each_other_and_drop_alone(graph_store: GraphStore, owner: Owner) -> None:
+    before = graph_store.count()
+    graph_store.write(owner, "v1", CHAIN, NEXT)
+    graph_store.write(owner, "v10", CHAIN[:2], [GraphEdge("m0", "m1", "causes", 1.0)])
+    assert graph_store.versions(owner) == {"v1", "v10"}
+    assert [e.kind for e in graph_store.neighbourhood(owner, "v10", ["m0"], 3)[1]] == ["causes"]
+    for _ in range(2):
+        graph_store.drop(owner, "v1")
+    assert graph_store.versions(owner) == {"v10"}
+    assert graph_store.neighbourhood(owner, "v1", ["m0"], 3) == ([], [])
+    assert ids(graph_store.neighbourhood(owner, "v10", ["m0"], 3)) == ["m0", "m1"]
+    graph_store.drop(owner, "v10")
+    assert graph_store.count() == before
+
+
+def test_an_empty_write_and_an_unknown_drop_change_nothing(graph_store: GraphStore, owner: Owner) -> None:
+    before = graph_store.count()
+    graph_store.write(owner, "v1", [], [])
+    graph_store.drop(owner, "v9")
+    assert graph_store.versions(owner) == set()
+    assert graph_store.count() == before
+
+
+def test_owners_and_tenants_never_meet(graph_store: GraphStore, tenant: str) -> None:
+    owners = [Owner(tenant, "u:1"), Owner(tenant, "u:2"), Owner(f"{tenant}b", "u:1")]
+    for i, owner in enumerate(owners):
+        own = GraphNode("own", "slice", str(i), 0.5, AT)
+        graph_store.write(owner, "v1", [own, entity("shared")], [GraphEdge("own", "entity:shared", "mentions", 1.0)])
+    graph_store.drop(owners[1], "v1")
+    for i, owner in enumerate(owners):
+        found = graph_store.neighbourhood(owner, "v1", ["own", "entity:shared"], 3)
+        assert [node.label for node in found[0]] == ([] if i == 1 else ["shared", str(i)])
+        assert graph_store.versions(owner) == (set() if i == 1 else {"v1"})
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_hostile_strings_are_values_and_nothing_else(graph_store: GraphStore, tenant: str, hostile: str) -> None:
+    owner, other = Owner(tenant + hostile, f"u:{hostile}"), Owner(tenant, "u:1")
+    graph_store.write(other, "v1", CHAIN, NEXT)
+    nodes = [GraphNode(f"e{hostile}", "fact", hostile, 0.5, AT), entity(hostile)]
+    edges = [GraphEdge(nodes[0].node_id, nodes[1].node_id, "mentions", 1.0)]
+    graph_store.write(owner, "v1", nodes, edges)
+    found = graph_store.neighbourhood(owner, "v1", [nodes[0].node_id], 1)
+    assert found == (sorted(nodes, key=lambda node: node.node_id), edges)
+    assert ids(graph_store.neighbourhood(other, "v1", [nodes[0].node_id, "m0"], 3)) == ["m0", "m1", "m2", "m3"]
+    graph_store.drop(owner, "v1")
+    assert graph_store.versions(other) == {"v1"}
+
+
+@pytest.mark.parametrize("version", ["", "a:b", "a'b", "v 1", "版", "v" * 65])
+def test_a_hostile_version_is_refused(graph_store: GraphStore, owner: Owner, version: str) -> None:
+    with pytest.raises(PermanentError):
+        graph_store.write(owner, version, CHAIN, NEXT)
+    with pytest.raises(PermanentError):
+        graph_store.drop(owner, version)
+    with pytest.raises(PermanentError):
+        graph_store.neighbourhood(owner, version, ["m0"])
+
+
+@pytest.mark.parametrize(
+    ("edge", "error"),
+    [
+        (GraphEdge("m0", "m1", "KNOWS]->() DETACH DELETE (n", 0.5), PermanentError),
+        (GraphEdge("m0", "m1", "next", 0.0), PermanentError),
+        (GraphEdge("m0", "m1", "next", 1.1), PermanentError),
+        (GraphEdge("m0", "m1", "next", float("nan")), PermanentError),
+        (GraphEdge("m0", "unknown", "next", 0.5), IntegrityError),
+        (GraphEdge("m0", "m1", "mentions", 0.5), PermanentError),
+        (GraphEdge("m0", "entity:a", "next", 0.5), PermanentError),
+    ],
+)
+def test_a_wrong_edge_is_refused_before_anything_is_written(
+    graph_store: GraphStore, owner: Owner, edge: GraphEdge, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        graph_store.write(owner, "v1", [*CHAIN, entity("a")], [*NEXT, edge])
+    assert graph_store.versions(owner) == set()
+
+
+@pytest.mark.parametrize("hops", [-1, 11])
+def test_hops_out_of_range_are_refused(graph_store: GraphStore, owner: Owner, hops: int) -> None:
+    with pytest.raises(PermanentError):
+        graph_store.neighbourhood(owner, "v1", ["m0"], hops)
+
+
+def test_batches_beyond_a_hundred_and_a_hub(graph_store: GraphStore, owner: Owner) -> None:
+    nodes = [memory(f"m{i:04}") for i in range(1150)] + [entity("hub")]
+    edges = [GraphEdge(n.node_id, "entity:hub", "mentions", 1.0) for n in nodes[:-1]]
+    before = graph_store.count()
+    graph_store.write(owner, "v1", nodes, edges)
+    found = graph_store.neighbourhood(owner, "v1", ["m0000"], 1)
+    assert (len(found[0]), len(found[1])) == (1151, 1150)
+    graph_store.drop(owner, "v1")
+    assert graph_store.count() == before
+
+
+_numbers = itertools.count()
+MEMORIES = st.sampled_from([f"m{i}" for i in range(7)])
+EDGES = st.one_of(
+    st.builds(
+        GraphEdge,
+        MEMORIES,
+        MEMORIES,
+        st.sampled_from(["causes", "next", "same_topic", "similar"]),
+        st.sampled_from([0.25, 0.5, 1.0]),
+    ),
+    st.builds(GraphEdge, MEMORIES, st.sampled_from(["entity:a", "entity:b"]), st.just("mentions"), st.just(1.0)),
+)
+
+
+@pytest.mark.embedded
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(edges=st.lists(EDGES, max_size=14), anchors=st.sets(MEMORIES, max_size=3), hops=st.integers(0, 3))
+def test_the_server_finds_what_the_fake_finds(
+    bolt: GraphStore, edges: list[GraphEdge], anchors: set[str], hops: int
+) -> None:
+    owner = Owner("random graphs", f"u:{next(_numbers)}")
+    nodes = [*(memory(f"m{i}") for i in range(7)), entity("a"), entity("b")]
+    fake = MemoryGraph()
+    for store in (fake, bolt):
+        store.write(owner, "v1", nodes, edges)
+    assert bolt.neighbourhood(owner, "v1", anchors, hops) == fake.neighbourhood(owner, "v1", anchors, hops)
+    bolt.drop(owner, "v1")
+
+
+def test_an_unreachable_server_is_named_with_its_setting(owner: Owner) -> None:
+    store = Neo4jGraph("bolt://127.0.0.1:1", "neo4j", "secret")
+    with pytest.raises(StoreUnavailableError, match="MEMORY_PIPELINES_NEO4J_URL") as caught:
+        store.neighbourhood(owner, "v1", ["m0"])
+    assert caught.value.store == "graph"
+    store.close()
+
+
+def test_a_wrong_url_is_a_setting_error() -> None:
+    with pytest.raises(SettingError, match="MEMORY_PIPELINES_NEO4J_URL"):
+        Neo4jGraph("nonsense://x", "neo4j", "secret").count()
+
+
+@pytest.mark.embedded
+def test_a_wrong_password_is_a_setting_error(embedded: Settings, owner: Owner) -> None:
+    store = Neo4jGraph(embedded.neo4j_url, embedded.neo4j_user, "wrong-password", embedded.neo4j_database)
+    with pytest.raises(SettingError, match="MEMORY_PIPELINES_NEO4J_USER"):
+        store.versions(owner)
+    store.close()

@@ -1,0 +1,204 @@
+"""The contract of ``VectorStore``."""
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
+from memory_pipelines.model import Owner
+from memory_pipelines.settings import Settings
+from memory_pipelines.stores.base import Vector, VectorRow, VectorStore
+from memory_pipelines.stores.fakes import MemoryVectors
+from memory_pipelines.stores.vectors import MilvusVectors
+
+AT = datetime(2024, 5, 17, 8, 12, 30, 123456, tzinfo=UTC)
+HOSTILE = ['a"b', "a'b", "a\\", '\\"', 'x" or tenant != "', "') or 1 == 1 --", "新租户 😀", "a\nb", "{x}", "%", ""]
+
+
+def axis(*values: float) -> Vector:
+    vector = np.zeros(8, dtype=np.float32)
+    vector[: len(values)] = values
+    return vector
+
+
+def row(entry_id: str, owner: Owner, *values: float) -> VectorRow:
+    return VectorRow(entry_id, owner, axis(*values), "zh", AT)
+
+
+def ids(store: VectorStore, owner: Owner, *values: float, limit: int = 10) -> list[str]:
+    return [hit.entry_id for hit in store.search(owner, axis(*values), limit)]
+
+
+@pytest.fixture
+def name(tenant: str) -> str:
+    """A prefix for entry ids: they are unique over all tenants of a collection."""
+    return tenant.replace(" ", "")
+
+
+def test_hits_are_ordered_by_cosine_whatever_the_length(vector_store: VectorStore, owner: Owner, name: str) -> None:
+    vector_store.upsert(
+        [row(f"{name}.far", owner, -1), row(f"{name}.near", owner, 5, 5), row(f"{name}.same", owner, 0.1)]
+    )
+    hits = vector_store.search(owner, axis(3), 10)
+    assert [hit.entry_id for hit in hits] == [f"{name}.same", f"{name}.near", f"{name}.far"]
+    assert [hit.score for hit in hits] == pytest.approx([1, 0.70711, -1], abs=1e-4)
+
+
+def test_limit_cuts_the_best(vector_store: VectorStore, owner: Owner, name: str) -> None:
+    vector_store.upsert([row(f"{name}.{i}", owner, 1, i / 10) for i in range(5)])
+    assert ids(vector_store, owner, 1, limit=2) == [f"{name}.0", f"{name}.1"]
+    assert ids(vector_store, owner, 1, limit=0) == []
+    assert len(ids(vector_store, owner, 1, limit=100_000)) == 5
+
+
+def test_an_upsert_replaces_and_may_be_repeated(vector_store: VectorStore, owner: Owner, name: str) -> None:
+    before = vector_store.count()
+    for _ in range(2):
+        vector_store.upsert([row(f"{name}.1", owner, 1), row(f"{name}.2", owner, 0, 1)])
+    vector_store.upsert([row(f"{name}.1", owner, 0, 0, 1)])
+    assert vector_store.count() == before + 2
+    assert vector_store.search(owner, axis(0, 0, 1), 1)[0].score == pytest.approx(1, abs=1e-5)
+
+
+def test_of_one_id_twice_in_a_call_the_last_wins(vector_store: VectorStore, owner: Owner, name: str) -> None:
+    vector_store.upsert([row(f"{name}.1", owner, 1), row(f"{name}.1", owner, 0, 1)])
+    assert vector_store.entry_ids(owner) == {f"{name}.1"}
+    assert vector_store.search(owner, axis(0, 1), 1)[0].score == pytest.approx(1, abs=1e-5)
+
+
+def test_empty_calls_change_nothing(vector_store: VectorStore, owner: Owner) -> None:
+    before = vector_store.count()
+    vector_store.upsert([])
+    vector_store.delete([])
+    assert vector_store.count() == before
+    assert vector_store.entry_ids(owner) == set()
+    assert ids(vector_store, owner, 1) == []
+
+
+def test_versions_of_a_memory_stand_beside_each_other(vector_store: VectorStore, owner: Owner, name: str) -> None:
+    vector_store.upsert([row(f"{name}.v1", owner, 1), row(f"{name}.v2", owner, 0, 1)])
+    assert ids(vector_store, owner, 1) == [f"{name}.v1", f"{name}.v2"]
+    vector_store.delete([f"{name}.v1"])
+    assert ids(vector_store, owner, 1) == [f"{name}.v2"]
+
+
+def test_a_delete_takes_these_ids_only_and_may_be_repeated(vector_store: VectorStore, owner: Owner, name: str) -> None:
+    vector_store.upsert([row(f"{name}.{i}", owner, 1) for i in range(3)])
+    for _ in range(2):
+        vector_store.delete([f"{name}.0", f"{name}.2", f"{name}.unknown"])
+    assert vector_store.entry_ids(owner) == {f"{name}.1"}
+
+
+def test_owners_and_tenants_never_meet(vector_store: VectorStore, tenant: str, name: str) -> None:
+    owners = [Owner(tenant, "u:1"), Owner(tenant, "u:2"), Owner(f"{tenant}b", "u:1"), Owner(tenant, "d:1")]
+    vector_store.upsert([row(f"{name}.{i}", owner, 1) for i, owner in enumerate(owners)])
+    for i, owner in enumerate(owners):
+        assert ids(vector_store, owner, 1) == [f"{name}.{i}"]
+        assert vector_store.entry_ids(owner) == {f"{name}.{i}"}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_hostile_tenant_or_subject_reaches_nobody_else(
+    vector_store: VectorStore, tenant: str, name: str, hostile: str
+) -> None:
+    victim = Owner(tenant, "u:victim")
+    attackers = [Owner(tenant + hostile, "u:a"), Owner(tenant, f"u:{hostile}")]
+    vector_store.upsert([row(f"{name}.v", victim, 1)])
+    vector_store.upsert([row(f"{name}.{i}", owner, 1) for i, owner in enumerate(attackers)])
+    for i, owner in enumerate(attackers):
+        assert ids(vector_store, owner, 1) == [f"{name}.{i}"]
+    assert vector_store.entry_ids(victim) == {f"{name}.v"}
+
+
+@pytest.mark.parametrize("hostile", ["x'] or entry_id in ['{}.v", 'x"] or entry_id != "', "", "a b", "记忆", "a" * 97])
+def test_a_hostile_entry_id_is_refused(vector_store: VectorStore, owner: Owner, name: str, hostile: str) -> None:
+    vector_store.upsert([row(f"{name}.v", owner, 1)])
+    bad = hostile.replace("{}", name)
+    with pytest.raises(PermanentError):
+        vector_store.delete([bad])
+    with pytest.raises(PermanentError):
+        vector_store.upsert([row(bad, owner, 1)])
+    assert vector_store.entry_ids(owner) == {f"{name}.v"}
+
+
+def test_batches_beyond_a_thousand(vector_store: VectorStore, owner: Owner, name: str) -> None:
+    rows = [row(f"{name}.{i}", owner, 1, i / 1000) for i in range(2500)]
+    vector_store.upsert(rows)
+    assert vector_store.entry_ids(owner) == {r.entry_id for r in rows}
+    assert ids(vector_store, owner, 1, limit=3) == [f"{name}.0", f"{name}.1", f"{name}.2"]
+    vector_store.delete([r.entry_id for r in rows[:2400]])
+    assert vector_store.entry_ids(owner) == {r.entry_id for r in rows[2400:]}
+
+
+@pytest.mark.parametrize("bad", [np.ones(7, np.float32), np.ones((1, 8), np.float32), np.full(8, np.nan, np.float32)])
+def test_a_wrong_vector_is_refused(vector_store: VectorStore, owner: Owner, bad: Vector) -> None:
+    with pytest.raises(IntegrityError):
+        vector_store.upsert([VectorRow("x.1", owner, bad, "en", AT)])
+    with pytest.raises(IntegrityError):
+        vector_store.search(owner, bad, 3)
+    assert vector_store.entry_ids(owner) == set()
+
+
+def test_a_zero_vector_scores_zero(vector_store: VectorStore, owner: Owner, name: str) -> None:
+    vector_store.upsert([row(f"{name}.0", owner), row(f"{name}.1", owner, 1)])
+    assert [(h.entry_id, round(h.score, 4)) for h in vector_store.search(owner, axis(1), 2)] == [
+        (f"{name}.1", 1.0),
+        (f"{name}.0", 0.0),
+    ]
+
+
+def test_ensure_again_is_nothing_and_another_dimension_is_refused(vector_store: VectorStore) -> None:
+    vector_store.ensure(8)
+    with pytest.raises(IntegrityError):
+        vector_store.ensure(9)
+
+
+def test_fake_and_server_rank_random_vectors_alike(vector_store: VectorStore, owner: Owner, name: str) -> None:
+    random = np.random.default_rng(7)
+    rows = [
+        VectorRow(f"{name}.{i}", owner, v, "en", AT)
+        for i, v in enumerate(random.normal(size=(60, 8)).astype(np.float32))
+    ]
+    fake = MemoryVectors()
+    fake.ensure(8)
+    fake.upsert(rows)
+    vector_store.upsert(rows)
+    for query in random.normal(size=(5, 8)).astype(np.float32):
+        expected, found = fake.search(owner, query, 10), vector_store.search(owner, query, 10)
+        assert [h.entry_id for h in found] == [h.entry_id for h in expected]
+        assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-5)
+
+
+def test_before_ensure_readers_see_nothing_and_writers_are_told(owner: Owner) -> None:
+    store = MemoryVectors()
+    assert (store.search(owner, axis(1), 3), store.entry_ids(owner), store.count()) == ([], set(), 0)
+    with pytest.raises(IntegrityError):
+        store.upsert([row("a.1", owner, 1)])
+
+
+@pytest.mark.embedded
+def test_a_missing_collection_is_empty_to_readers(embedded: Settings, owner: Owner) -> None:
+    store = MilvusVectors(embedded.milvus_url, collection="never_made")
+    assert (store.search(owner, axis(1), 3), store.entry_ids(owner), store.count()) == ([], set(), 0)
+    store.delete(["a.1"])
+    with pytest.raises(IntegrityError):
+        store.upsert([row("a.1", owner, 1)])
+    assert store.capabilities == {"sparse", "hybrid"}
+    store.close()
+    assert store.count() == 0
+
+
+def test_an_unreachable_server_is_named_with_its_setting(owner: Owner) -> None:
+    store = MilvusVectors("http://127.0.0.1:1")
+    for call in (lambda: store.search(owner, axis(1), 3), lambda: store.ensure(8), store.count):
+        with pytest.raises(StoreUnavailableError, match="MEMORY_PIPELINES_MILVUS_URL") as caught:
+            call()
+        assert caught.value.store == "vector"
+
+
+def test_a_wrong_url_or_collection_is_a_setting_error() -> None:
+    with pytest.raises(SettingError, match="MEMORY_PIPELINES_MILVUS_URL"):
+        MilvusVectors("nonsense").count()
+    with pytest.raises(SettingError):
+        MilvusVectors("http://127.0.0.1:1", collection='a"; drop')

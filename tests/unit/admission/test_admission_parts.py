@@ -1,0 +1,154 @@
+"""Dimensions, routing, validity, summaries and the package data, each by itself."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from memory_pipelines.admission.dimensions import Snapshot, persistence, personalisation, structure
+from memory_pipelines.admission.extract import candidates
+from memory_pipelines.admission.ontology import LANGUAGES, Predicate, patterns, predicates, profile, relations
+from memory_pipelines.admission.routing import route
+from memory_pipelines.admission.summary import episode_summary, gist, summary_language
+from memory_pipelines.admission.validity import frequent
+from memory_pipelines.model import MemoryType, Owner
+
+Make = Callable[..., dict[str, Any]]
+ANN = Owner("acme", "u:ann")
+SERVICE = profile("customer_service")
+FEDEX = {"surface": "FedEx", "canonical": "carrier/fedex", "kind": "carrier"}
+
+
+def test_snapshot_runs_from_all_to_nobody() -> None:
+    snapshot = Snapshot("v1", 100, {"a": 100, "b": 9, "over": 500})
+    assert snapshot.distinctiveness(("a",)) == 0.0
+    assert snapshot.distinctiveness(("unseen",)) == 1.0
+    assert snapshot.distinctiveness(("a", "b")) == pytest.approx(0.501, abs=1e-3)
+    assert snapshot.distinctiveness(("over",)) == 0.0
+    assert Snapshot().distinctiveness(("a",)) == snapshot.distinctiveness(()) == 0.5
+
+
+def test_dimensions_are_bounded_and_explain_themselves(slice_row: Make) -> None:
+    row = slice_row(
+        1,
+        "It is always late!",
+        feedback="churned",
+        decision_impact=1.0,
+        entities=[FEDEX] * 5,
+        emotion_score=-1.0,
+        reason="late",
+    )
+    (episode,) = candidates(ANN, [row])
+    p, s, z = persistence(episode, SERVICE), structure(episode, SERVICE), personalisation(episode, SERVICE, Snapshot())
+    assert p.parts == {"horizon": 0.6, "consequence": 1.0, "impact": 1.0, "life_event": 0.0, "cues": 0.1}
+    assert p.value == 1.0
+    assert s.parts["entities"] == 0.65
+    assert z.value == round(0.4 * z.parts["core"] + 0.3 * 0.5 + 0.3 * 1.0, 4)
+
+
+def test_structure_orders_triple_entities_and_text(slice_row: Make) -> None:
+    bare, named, fact = (
+        candidates(ANN, [slice_row(1, text, entities=entities)])[-1]
+        for text, entities in (("it rained again", []), ("FedEx again", [FEDEX]), ("I live in Leeds", []))
+    )
+    values = [structure(c, SERVICE).value for c in (bare, named, fact)]
+    assert values == sorted(values)
+    assert len(set(values)) == 3
+
+
+def test_facts_leave_less_to_the_episode(slice_row: Make) -> None:
+    covered, free = (candidates(ANN, [slice_row(1, t)])[0] for t in ("I live in Leeds", "It rained in Leeds"))
+    assert covered.reading.coverage == 1.0
+    assert persistence(covered, SERVICE).value < persistence(free, SERVICE).value
+
+
+def test_routing_takes_one_or_two_and_three_for_a_preference() -> None:
+    preference = route(MemoryType.SEMANTIC, "preference", 0.95, 1, 0.0, "The customer likes hiking in the Alps.")
+    assert set(preference.stores) == {"graph", "vector", "relational"}
+    fact = route(MemoryType.SEMANTIC, "identity", 0.95, 1, 0.0, "The customer lives in Leeds.")
+    assert len(fact.stores) == 2
+    assert fact.stores[0] == "relational"
+    episode = route(MemoryType.EPISODIC, "fact", 0.8, 3, 0.8, "FedEx lost it")
+    assert episode.stores[0] == "graph"
+    assert all(0 <= fit <= 1 for r in (preference, fact, episode) for fit in r.fit.values())
+
+
+def test_low_structure_needs_a_stricter_vector_fit() -> None:
+    short = route(MemoryType.EPISODIC, "task", 0.3, 0, 0.0, "fix it")
+    long = route(
+        MemoryType.EPISODIC, "fact", 0.3, 0, 0.0, "we walked along the river until the sun went down over the hills"
+    )
+    assert "vector" not in short.stores
+    assert short.fit["vector"] < 0.75 <= long.fit["vector"]
+    assert short.stores
+    assert long.stores[0] == "vector"
+
+
+def test_frequent_needs_three_within_seven_days() -> None:
+    base = datetime(2024, 1, 1, tzinfo=UTC)
+    days = [base + timedelta(days=d) for d in (0, 5, 10, 11, 12)]
+    assert frequent(days)
+    assert not frequent(days[:2])
+    assert not frequent([base + timedelta(days=4 * d) for d in range(9)])
+    assert not frequent([])
+
+
+def test_english_summary_of_an_episode(slice_row: Make) -> None:
+    row = slice_row(
+        1, "late!", intent="logistics_complaint", entities=[FEDEX], reason="late delivery", feedback="canceled_order"
+    )
+    told = "On 17 May 2024 the customer complained about FedEx because of late delivery and later cancelled the order."
+    assert episode_summary(row, SERVICE, "en") == told
+
+
+def test_summary_falls_back_to_topic_and_quotation(slice_row: Make) -> None:
+    bare = slice_row(1, "退款", intent="refund_request", language="zh")
+    assert episode_summary(bare, SERVICE, "zh") == "2024-05-17 客户就订单申请退款。"
+    order = {"surface": "A88", "canonical": "order_number/a88", "kind": "order_number"}
+    assert episode_summary(bare | {"entities": [order]}, SERVICE, "zh") == "2024-05-17 客户就订单A88申请退款。"
+    said = slice_row(1, "Hm. We adopted a puppy last week!", intent="out_of_scope")
+    assert episode_summary(said, profile("assistant"), "en") == (
+        "On 17 May 2024 the user said: “We adopted a puppy last week!”"
+    )
+
+
+def test_a_reason_is_told_only_in_its_own_language_or_by_dictionary(slice_row: Make) -> None:
+    row = slice_row(1, "慢", intent="logistics_complaint", reason="quantum entanglement")
+    assert episode_summary(row, SERVICE, "zh") == "2024-05-17 客户投诉物流。"
+    assert episode_summary(row | {"reason": "物流延误"}, SERVICE, "en") == (
+        "On 17 May 2024 the customer complained about the delivery."
+    )
+
+
+def test_gist_cuts_at_a_word() -> None:
+    assert gist("", "en") == ""
+    assert gist("word " * 100, "en").endswith("word…")
+    assert len(gist("很" * 500, "zh")) == 80
+    assert gist("short one. The parcel from FedEx is lost!", "en", ["FedEx"]).endswith("FedEx is lost!")
+
+
+def test_language_of_a_mixed_text() -> None:
+    assert summary_language("我的 order 到了吗，等了三天了", "mixed") == "zh"
+    assert summary_language("my 订单 has not arrived since Monday", "mixed") == "en"
+
+
+def test_package_data_is_consistent() -> None:
+    known = predicates()
+    for language in LANGUAGES:
+        for mode in ("verb", "noun"):
+            for pattern in patterns(language, mode):
+                assert pattern.predicate in known
+                assert 0 < pattern.strength <= 1
+                assert pattern.also in known or not pattern.also
+    for entry in known.values():
+        assert isinstance(entry, Predicate)
+        assert all(0 <= part <= 1 for part in (entry.persistence, entry.core, entry.use))
+        assert entry.cardinality in ("single", "multi", "keyed")
+        assert not entry.opposite or known[entry.opposite].opposite == entry.name
+    assert all({"zh", "en", "zh_name"} <= set(row) for row in relations().values())
+    for name in ("customer_service", "assistant", "entertainment"):
+        found = profile(name)
+        assert sum(found.weights) == pytest.approx(1.0)
+        assert found.short < found.long
+        assert found.arm_b_share == 0.0

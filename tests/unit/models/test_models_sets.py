@@ -1,0 +1,44 @@
+"""Model sets: what exists, and that a fingerprint follows what the files hold."""
+
+from pathlib import Path
+
+import pytest
+
+from memory_pipelines.errors import SettingError
+from memory_pipelines.models import sets
+from memory_pipelines.models.sets import load_model_set
+from memory_pipelines.settings import Settings
+
+
+def test_the_default_setting_is_a_model_set() -> None:
+    found = load_model_set(Settings().model_set)
+    assert found.name == "base-1"
+    assert found.embedding == Settings().embedder
+    assert set(found.digests) == {"intent", "emotion", "entities"}
+    assert len(found.fingerprint) == 16
+    assert load_model_set("base-1") is found
+
+
+def test_an_unknown_set_names_the_setting() -> None:
+    with pytest.raises(SettingError, match="MEMORY_PIPELINES_MODEL_SET"):
+        load_model_set("no-such-set")
+
+
+def test_fingerprint_follows_files_and_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    steps = {step: data / f"{step}.yaml" for step in sets.STEPS}
+    for step, file in steps.items():
+        file.write_text(f"of: {step}", encoding="utf-8")
+
+    def fingerprint(rules: int = 1) -> str:
+        listed = "".join(f"  {step}: {{rules: {rules}, files: {{one: {step}.yaml}}}}\n" for step in steps)
+        (data / "model_sets.yaml").write_text(f"s:\n{listed}  embedding: {{name: use-m3}}\n", encoding="utf-8")
+        return load_model_set.__wrapped__("s").fingerprint
+
+    monkeypatch.setattr("importlib.resources.files", lambda package: tmp_path)
+    before = fingerprint()
+    assert fingerprint() == before
+    assert fingerprint(rules=2) != before
+    steps["emotion"].write_text("of: another emotion", encoding="utf-8")
+    assert fingerprint() != before

@@ -1,0 +1,154 @@
+"""The ledger on SQLite: the suite shared with the contract tests, and any order of runs, kills and derivations."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from suites.ledger_suite import AT, LedgerSuite, chunk
+
+from memory_pipelines.stores import schema
+from memory_pipelines.stores.ledger import Ledger, Plan
+
+DAYS = ("2026-02-10", "2026-02-11")
+OWNERS = ("a", "b")
+Rows = dict[str, dict[str, int]]
+"""Day → owner → what was last said; a derived owner is a function of its rows of all days."""
+
+
+class TestLedger(LedgerSuite):
+    pass
+
+
+class Run:
+    """One day job over some days, a step at a time: read, announce, write, confirm, note, look, commit."""
+
+    def __init__(self, world: "Runs", days: tuple[str, ...]) -> None:
+        self.world, self.days, self.step = world, days, 0
+
+    def go(self) -> bool:
+        """Do the next step; True after the last."""
+        ledger, lake = self.world.ledger, self.world.lake
+        if self.step == 0:
+            self.touches = ledger.day_touches(self.days)
+            self.rows = {day: dict(self.world.landed[day]) for day in self.days}
+        elif self.step == 1:
+            self.numbers = []
+            for day in self.days:
+                changed = {o for o in OWNERS if lake[-1][day].get(o) != self.rows[day].get(o)}
+                if changed:
+                    self.numbers.append(ledger.announce(day, [(o, "t", 0) for o in changed]))
+        elif self.step == 2:
+            lake.append({**lake[-1], **self.rows})
+            self.version = len(lake) - 1
+        elif self.step == 3:
+            ledger.announced_written(self.numbers, "exchanges", self.version)
+        elif self.step == 4:
+            ledger.days_written({d: (self.touches[d], {"landed": sum(self.rows[d].values())}) for d in self.days})
+        elif self.step == 5:
+            self.written = ledger.written_days(self.days)
+            self.pinned = len(lake) - 1
+        elif self.step == 6:
+            ledger.commit_days(self.written, versions={"exchanges": self.pinned}, model_set="m", at=AT)
+        self.step += 1
+        return self.step == 7
+
+
+class Runs(RuleBasedStateMachine):
+    """Files land, day jobs overlap and are killed (and then run again), owners are derived: no change is lost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.engine = schema.connect("sqlite://")
+        self.ledger = Ledger(self.engine)
+        self.landed: Rows = {day: {} for day in DAYS}
+        self.lake: list[Rows] = [{day: {} for day in DAYS}]
+        self.derived: dict[str, Any] = {}
+        self.runs: list[Run] = []
+        self.plan: Plan | None = None
+        self.view: dict[str, Any] = {}
+        self.again: list[tuple[str, ...]] = []
+        self.chunks = 0
+        self.versions = -1
+
+    @rule(day=st.sampled_from(DAYS), owner=st.sampled_from(OWNERS))
+    def land(self, day: str, owner: str) -> None:
+        self.landed[day][owner] = self.landed[day].get(owner, 0) + 1
+        self.ledger.chunk_landed(chunk(self.chunks, [day]))
+        self.chunks += 1
+
+    @precondition(lambda self: len(self.runs) < 3)
+    @rule(days=st.sampled_from([DAYS, DAYS[:1], DAYS[1:]]))
+    def start(self, days: tuple[str, ...]) -> None:
+        self.runs.append(Run(self, days))
+
+    @precondition(lambda self: self.runs)
+    @rule(which=st.integers(0, 2), steps=st.integers(1, 7))
+    def go_on(self, which: int, steps: int) -> None:
+        run = self.runs[which % len(self.runs)]
+        for _ in range(steps):
+            if run.go():
+                self.runs.remove(run)
+                break
+
+    @precondition(lambda self: self.runs)
+    @rule(which=st.integers(0, 2))
+    def kill(self, which: int) -> None:
+        run = self.runs.pop(which % len(self.runs))
+        self.again.append(run.days)
+
+    @precondition(lambda self: self.plan is None)
+    @rule()
+    def begin(self) -> None:
+        self.plan = self.ledger.begin_derivation(0)
+        if self.plan is not None:
+            rows = self.lake[self.plan.versions["exchanges"]]
+            self.view = {o: [rows[day].get(o) for day in DAYS] for o in self.plan.owners}
+
+    @precondition(lambda self: self.plan is not None)
+    @rule(killed=st.booleans())
+    def end(self, killed: bool) -> None:
+        assert self.plan is not None
+        if not killed:
+            self.derived |= self.view
+            self.ledger.end_derivation(self.plan, {})
+        self.plan = None
+
+    @invariant()
+    def versions_only_grow(self) -> None:
+        manifest = self.ledger.manifest()
+        if manifest is not None:
+            assert manifest.versions["exchanges"] >= self.versions
+            self.versions = manifest.versions["exchanges"]
+
+    def teardown(self) -> None:
+        """Everything that was begun is ended, killed runs are run again, what waits is done: then all is derived."""
+        while self.runs:
+            self.go_on(0, 7)
+        for days in self.again:
+            self._whole(days)
+        for _ in range(3):
+            if waiting := tuple(self.ledger.touched_days()):
+                self._whole(waiting)
+        assert self.ledger.touched_days() == {}
+        if self.plan is not None:
+            self.end(killed=True)
+        self.begin()
+        if self.plan is not None:
+            self.end(killed=False)
+        assert self.ledger.touched_buckets() == []
+        said = {o for rows in self.landed.values() for o in rows}
+        assert self.derived == {o: [self.landed[day].get(o) for day in DAYS] for o in said}
+        self.engine.dispose()
+
+    def _whole(self, days: tuple[str, ...]) -> None:
+        run = Run(self, days)
+        while not run.go():
+            pass
+
+
+Runs.TestCase.settings = settings(
+    max_examples=60, stateful_step_count=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+TestRuns = pytest.mark.filterwarnings("ignore")(Runs.TestCase)
