@@ -13,10 +13,16 @@ from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
 DIGEST_BYTES = 16
-FIRST_DAY = "1995-01-01"
+FIRST_DAY = "2004-01-01"
 """The first day partition (UTC). An earlier time in a log is no time: an epoch of zero, mostly."""
+TOUCHED_DAYS = range(-2, 4)
+"""A landed turn can change the exchanges of the day before (a late reply), with them what becomes of turns
+of the day before that (the opening); and exchanges of three days after: a late own turn moves the first own
+turn of a run over midnight, whose exchange takes replies of the day after, and their rest opens the next."""
 WINDOW = timedelta(days=7)
 """How long after an event behaviour still counts for it (feedback, impact, inquiries)."""
+INSTANT = timedelta(microseconds=1)
+"""The smallest step of time that is kept."""
 
 
 class Role(StrEnum):
@@ -159,3 +165,9 @@ def days_between(first: str, last: str) -> list[str]:
 def unique(items: Iterable[str]) -> list[str]:
     """The items without repeats, in first-seen order."""
     return list(dict.fromkeys(items))
+
+
+def touched_days(days: Iterable[str]) -> frozenset[str]:
+    """The days whose cut may depend on turns of ``days``; none before the first partition."""
+    around = {shift_day(day, shift) for day in days for shift in TOUCHED_DAYS}
+    return frozenset(day for day in around if day >= FIRST_DAY)

@@ -17,18 +17,18 @@ import pyarrow as pa
 
 from memory_pipelines.errors import InputError
 from memory_pipelines.landing.normalise import Normaliser
-from memory_pipelines.landing.readers import RawRow, read_rows
-from memory_pipelines.model import shift_day
+from memory_pipelines.landing.readers import RawRow, detect_format, read_rows
+from memory_pipelines.model import touched_days
 from memory_pipelines.stores.base import ChunkCounts, Lake, LandedChunk, LandingLedger, Replace
 from memory_pipelines.tables import BEHAVIOUR, QUARANTINE, TURNS, TableSpec
 
 CHUNK_ROWS = 50_000
-TOUCHED_DAYS = range(-2, 4)
-"""A landed turn can change the exchanges of the day before (a late reply), with them what becomes of turns
-of the day before that (the opening); and exchanges of three days after: a late own turn moves the first own
-turn of a run over midnight, whose exchange takes replies of the day after, and their rest opens the next."""
 
 Clean = Callable[[pa.Table], tuple[pa.Table, dict[str, int]]]
+Rows = dict[str, list[dict[str, Any]]]
+Forget = Callable[[Rows], tuple[Rows, int]]
+ERASED = "erased"
+"""The rule under which rows of erased persons are counted."""
 
 
 def file_hash(path: Path) -> str:
@@ -53,22 +53,27 @@ def land_file(
     buckets: int,
     landed_at: datetime,
     chunk_rows: int = CHUNK_ROWS,
+    forget: Forget | None = None,
 ) -> ChunkCounts | None:
     """Land one file; None if its content was landed before. Returns the counts of the chunks landed now.
 
+    ``forget`` takes rows out of a chunk that may not be landed, and counts them.
     Raises InputError if the file cannot be read; chunks already landed stay, and the next call goes on.
     """
+    file_format = detect_format(path)
     file_id = file_hash(path)
     whole, done = ledger.begin_file(file_id, path.name, path.stat().st_size)
     if whole:
         return None
     normalise = Normaliser(file_id, default_tenant, buckets, landed_at)
     total: list[ChunkCounts] = []
-    for number, rows in enumerate(_chunks(read_rows(path), chunk_rows)):
+    for number, rows in enumerate(_chunks(read_rows(path, file_format), chunk_rows)):
         by_kind = _normalised(normalise, rows)  # also of landed chunks: ordinals go on counting
+        by_kind, erased = (by_kind, 0) if forget is None else forget(by_kind)
         if number < done:
             continue
-        chunk = _write_chunk(lake, clean, f"{file_id}:{number:06d}", len(rows), by_kind, resumed=number == done)
+        chunk_id, resumed = f"{file_id}:{number:06d}", number == done
+        chunk = _write_chunk(lake, clean, chunk_id, len(rows), by_kind, erased, resumed=resumed)
         ledger.chunk_landed(LandedChunk(file_id, number, *chunk))
         total.append(chunk[0])
     ledger.end_file(file_id)
@@ -80,8 +85,8 @@ def _chunks(rows: Iterator[RawRow], size: int) -> Iterator[list[RawRow]]:
         yield chunk
 
 
-def _normalised(normalise: Normaliser, rows: Iterable[RawRow]) -> dict[str, list[dict[str, Any]]]:
-    by_kind: dict[str, list[dict[str, Any]]] = {"turn": [], "behaviour": [], "quarantine": []}
+def _normalised(normalise: Normaliser, rows: Iterable[RawRow]) -> Rows:
+    by_kind: Rows = {"turn": [], "behaviour": [], "quarantine": []}
     for raw in rows:
         kind, row = normalise(raw)
         by_kind[kind].append(row)
@@ -89,9 +94,11 @@ def _normalised(normalise: Normaliser, rows: Iterable[RawRow]) -> dict[str, list
 
 
 def _write_chunk(
-    lake: Lake, clean: Clean, chunk_id: str, rows: int, by_kind: dict[str, list[dict[str, Any]]], *, resumed: bool
+    lake: Lake, clean: Clean, chunk_id: str, rows: int, by_kind: Rows, erased: int, *, resumed: bool
 ) -> tuple[ChunkCounts, frozenset[str], frozenset[tuple[str, str, int]], tuple[tuple[str, str, str], ...]]:
     turns, filtered = clean(_table(TURNS, by_kind["turn"], chunk_id))
+    if erased:
+        filtered = filtered | {ERASED: erased}
     behaviour = _table(BEHAVIOUR, by_kind["behaviour"], chunk_id)
     broken = _table(QUARANTINE, by_kind["quarantine"], chunk_id)
     replace = [Replace("file_id", (chunk_id,))]
@@ -102,8 +109,7 @@ def _write_chunk(
     for row in by_kind["quarantine"]:
         reasons[row["reason"]] = reasons.get(row["reason"], 0) + 1
     counts = ChunkCounts(rows, turns.num_rows, behaviour.num_rows, filtered, reasons)
-    own = set(turns["day"].to_pylist())
-    days = frozenset(shift_day(day, shift) for day in own for shift in TOUCHED_DAYS)
+    days = touched_days(turns["day"].unique().to_pylist())
     owners = frozenset((r["tenant"], r["owner"], r["bucket"]) for r in by_kind["behaviour"])
     ids = zip(*(turns[name].to_pylist() for name in ("tenant", "turn_id", "day")), strict=True)
     return counts, days, owners, tuple(ids)
@@ -111,7 +117,7 @@ def _write_chunk(
 
 def _left_over(lake: Lake, spec: TableSpec, chunk_id: str) -> bool:
     """Whether a killed attempt left rows: one that came too early found future times, say."""
-    return lake.read(spec, columns=["file_id"], where=[("file_id", "=", chunk_id)]).num_rows > 0
+    return bool(lake.read(spec, columns=["file_id"], where=[("file_id", "=", chunk_id)]).num_rows)
 
 
 def _table(spec: TableSpec, rows: list[dict[str, Any]], chunk_id: str) -> pa.Table:

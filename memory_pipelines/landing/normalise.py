@@ -28,7 +28,7 @@ from memory_pipelines.model import (
 )
 
 MAX_TEXT = 1_000_000
-"""Characters; a longer message is no message."""
+"""Bytes of UTF-8; a longer message is no message."""
 ORDINAL_MEMORY = 200_000
 """Equal rows without ids are counted among this many latest distinct ones."""
 
@@ -218,12 +218,12 @@ def _text(row: Mapping[str, Any], name: str, *, required: bool = True) -> str | 
 def _check_text(text: str) -> None:
     if "\x00" in text:
         raise _Broken("nul_byte")
-    if len(text) > MAX_TEXT:
-        raise _Broken("text_too_long")
     try:
-        text.encode("utf-8")
+        size = len(text.encode("utf-8"))
     except UnicodeEncodeError:
         raise _Broken("unknown_encoding") from None
+    if size > MAX_TEXT:
+        raise _Broken("text_too_long")
 
 
 def _subject(row: Mapping[str, Any]) -> str | None:

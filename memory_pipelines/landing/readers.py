@@ -187,7 +187,7 @@ def _message_row(conversation: dict[str, Any], message: dict[str, Any]) -> dict[
         "user_id": conversation.get("user"),
         "turn_id": message.get("id"),
         "role": message.get("role"),
-        "text": content,
+        "text": content or "",  # a message that only calls a tool says nothing: step 1 counts it as empty
         "occurred_at": message.get("created_at"),
         "origin": conversation.get("origin", "assistant"),
     }

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from memory_pipelines.model import Role
 
-_TAG = re.compile(r"<(?:/?[a-zA-Z][^<>]{0,500}|!--.{0,2000}?--)>", re.S)
+_TAG = re.compile(r"<(?:/?[a-zA-Z][^<>]{0,500}|!--(?:(?!<!--).){0,2000}?--)>", re.S)
 _BREAK = re.compile(r"<(?:br|/p|/div|/li)\s*/?>", re.I)
 _INVISIBLE = re.compile("[\u0000-\u0008\u000b-\u001f\u007f\u200b\u2060\ufeff]")
 _SPACES = re.compile(r"[ \t\u00a0\u3000]+")
@@ -31,7 +31,7 @@ _TRACKING = re.compile(
     re.I | re.S,
 )
 _AUTOMATIC = re.compile(
-    r"自[动動]回[复復覆]|系[统統]自[动動]|客服(?:[当當]前|目前)?(?:繁忙|忙碌)|正在排[队隊]|非工作[时時][间間]|"
+    r"自[动動]回[复復覆]|系[统統]自[动動](?:应答|應答|消息|通知)|[本此](?:消息|信息).{0,4}系[统統]自[动動]|客服(?:[当當]前|目前)?(?:繁忙|忙碌)|正在排[队隊]|非工作[时時][间間]|"
     r"\b(?:automated|automatic|auto)[- ]?(?:reply|response|message)\b|\bout of (?:the )?office\b|"
     r"\ball (?:of )?our agents are (?:currently )?busy\b|\bplease do not reply\b",
     re.I,

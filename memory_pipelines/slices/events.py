@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from memory_pipelines.model import WINDOW
+from memory_pipelines.model import INSTANT, WINDOW
 
 NEAR = timedelta(hours=2)
 LONGEST = timedelta(hours=24)
@@ -163,7 +163,14 @@ def _between(items: Sequence[Labelled], after: datetime, until: datetime) -> Ite
     return items[first:last]
 
 
-def next_close(started_at: datetime, as_of: datetime) -> datetime | None:
-    """When the 7-day window of an event closes; None if it has by ``as_of``."""
-    closes = started_at + WINDOW
-    return closes if closes > as_of else None
+def next_change(starts: Iterable[datetime], ahead: Iterable[datetime], as_of: datetime) -> datetime | None:
+    """When time alone changes what followed a subject's events; None if it never does.
+
+    ``starts``: of its exchanges. Either a 7-day window closes, or behaviour of ``ahead``, which was landed and
+    is not before ``as_of`` yet, comes to pass in an open window.
+    """
+    closes = [start + WINDOW for start in starts if start + WINDOW > as_of]
+    if not closes:
+        return None
+    passed = [at + INSTANT for at in ahead if as_of <= at < max(closes)]  # only what lies before as_of is known
+    return min([*closes, *passed])

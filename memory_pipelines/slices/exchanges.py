@@ -21,6 +21,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from memory_pipelines.model import (
     Owner,
@@ -125,7 +126,7 @@ def needs_earlier(turns: pa.Table, first_day: str) -> bool:
     start = _micros(day_start(first_day))
     end = start + _LONGEST
     runs: dict[tuple[str, str, str | None, str | None], int] = defaultdict(lambda: start)
-    ordered = turns.sort_by([("occurred_at", "ascending")])
+    ordered = turns.filter(pc.equal(turns["day"], first_day)).sort_by([("occurred_at", "ascending")])
     names = ("tenant", "conversation_id", "session_id", "subject", "role", "occurred_at")
     for tenant, conversation, session, subject, role, at in zip(*(ordered[n].to_pylist() for n in names), strict=True):
         key = (tenant, conversation, session, subject)

@@ -50,8 +50,11 @@ def score_impacts(
     *,
     as_of: datetime,
     model_set: str,
+    predicted: Mapping[str, float] | None = None,
 ) -> pa.Table:
-    """IMPACTS rows of all exchanges; ``as_of`` decides which windows are closed."""
+    """IMPACTS rows of all exchanges; ``as_of`` decides which windows are closed.
+
+    ``predicted``: exchange id → decision impact by a reward model; without one the rules score."""
     weights = load_weights()
     rows: list[dict[str, Any]] = []
     for owner, items in labelled.items():
@@ -60,11 +63,12 @@ def score_impacts(
             feedback = feedback_after(event, items, history, as_of)
             for item in event:
                 final = item.started_at + WINDOW <= as_of
+                impact = _impact(item, history, feedback if final else "none", final, weights)
                 rows.append(
                     {
                         **{name: item.row[name] for name in ("tenant", "subject", "exchange_id", "owner", "bucket")},
                         "occurred_at": item.started_at,
-                        "decision_impact": _impact(item, history, feedback if final else "none", final, weights),
+                        "decision_impact": impact if predicted is None else predicted[item.exchange_id],
                         "impact_final": final,
                         "feedback": feedback,
                         "model_set": model_set,

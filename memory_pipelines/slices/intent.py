@@ -1,4 +1,4 @@
-"""Step 2: intent, action and category of each exchange, by one small linear model with three heads.
+"""Step 2: intent, action and category of each exchange, by one small linear model with three heads, and one rule.
 
 Belongs here: inference and calibration. Does not belong here: training (``intent_training``) or
 what a label leads to. Weights are int16 and features are counts, so scores are exact integers and
@@ -8,7 +8,7 @@ a text has the same labels in every batch, on every machine.
 import io
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from memory_pipelines import tables
 from memory_pipelines.errors import IntegrityError
+from memory_pipelines.slices import emotion
+from memory_pipelines.slices.events import COMPLAINTS
 from memory_pipelines.slices.features import BUCKETS, Features, extract
 from memory_pipelines.slices.labels import label_table, own_texts
 from memory_pipelines.slices.language import MAX_CHARS
@@ -24,6 +26,7 @@ from memory_pipelines.slices.resources import data_folder, label_files, read_yam
 
 HEADS = ("intent", "action", "category")
 OUT_OF_SCOPE = "out_of_scope"
+FRUSTRATED, SATISFIED = "express_frustration", "express_satisfaction"
 
 _CHUNK_CHARS = 60_000
 _STEP = 256  # probabilities read exp(-x) from a table of 1/256 steps, in 30-bit fixed point
@@ -149,14 +152,32 @@ def ontology_labels(ontology: dict[str, object]) -> dict[str, tuple[str, ...]]:
     return {head: tuple(ontology[key]) for head, key in zip(HEADS, ("intents", "actions", "categories"), strict=True)}  # type: ignore[arg-type]
 
 
+def classify_all(texts: Sequence[str], model_set: str = "base-1") -> list[IntentLabel]:
+    """Labels of each text, in order: the model's, corrected by the rule."""
+    labels = load_model(model_set).classify(texts)
+    return [_without_glad_complaint(text, label, model_set) for text, label in zip(texts, labels, strict=True)]
+
+
 def classify(text: str, model_set: str = "base-1") -> IntentLabel:
     """Labels of one text; equal to what ``label_intents`` gives it."""
-    return load_model(model_set).classify([text])[0]
+    return classify_all([text], model_set)[0]
 
 
 def label_intents(exchanges: pa.Table, model_set: str) -> pa.Table:
     """EXCHANGES -> INTENTS, one row per exchange in the same order, from ``own_text`` alone."""
-    rows = load_model(model_set).classify(own_texts(exchanges))
+    rows = classify_all(own_texts(exchanges), model_set)
     names = [name for head in HEADS for name in (head, f"{head}_confidence")]
     columns = {name: [getattr(row, name) for row in rows] for name in names}
     return label_table(exchanges, tables.INTENTS, model_set, columns)
+
+
+def _without_glad_complaint(text: str, label: IntentLabel, model_set: str) -> IntentLabel:
+    """A text full of joy is no complaint: the model takes warm words between friends, which it never saw, for one."""
+    doubtful = label.intent in COMPLAINTS or label.action == FRUSTRATED
+    if not doubtful or emotion.score(text, model_set).label != "joy:high":
+        return label
+    return replace(
+        label,
+        intent=OUT_OF_SCOPE if label.intent in COMPLAINTS else label.intent,
+        action=SATISFIED if label.action == FRUSTRATED else label.action,
+    )

@@ -1,4 +1,4 @@
-"""A day's cut needs the days around it and no others; late turns change the days that landing touches, and no others."""
+"""A day's cut needs the days around it, no others; a late turn changes the days that landing touches, no others."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -7,8 +7,7 @@ from exchange_world import NOON, Row, all_days, content, cut, cut_day, day_conte
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memory_pipelines.landing.land import TOUCHED_DAYS
-from memory_pipelines.model import shift_day
+from memory_pipelines.model import TOUCHED_DAYS, shift_day
 from memory_pipelines.tables import EXCHANGES, QUARANTINE
 
 MINUTE = 1.0
@@ -75,10 +74,9 @@ def _run_over_midnight() -> list[Row]:
     ]
 
 
-def _through_a_day() -> list[Row]:
-    """Own turns all through a day and on, from the evening before."""
-    count = 2 * int(DAY) // 2
-    return [turn(f"t{i:04}", MIDNIGHT - 7 + 2.0 * i) for i in range(count)]
+def _through_four_days() -> list[Row]:
+    """Own turns two minutes apart through four days, from seven minutes before the first midnight."""
+    return [turn(f"t{i:04}", MIDNIGHT - 7 + 2.0 * i) for i in range(4 * 720)]
 
 
 def _assert_local(rows: Sequence[Row]) -> None:
@@ -95,13 +93,10 @@ def test_the_cut_of_a_day_is_that_day_of_the_cut_of_all_days(rows: list[Row]) ->
 
 
 def test_the_cut_of_a_day_follows_a_run_of_own_turns_to_where_it_begins() -> None:
-    rows = _through_a_day()
-    third = shift_day(rows[0]["day"], 3)
-    whole, part = cut(rows), cut_day(rows, third)
-    assert day_content(part, third) == day_content(whole, third)
-    for back in (1, 2):
-        day = shift_day(rows[0]["day"], back)
-        assert day_content(cut_day(rows, day), day) == day_content(whole, day)
+    rows = _through_four_days()
+    fourth = shift_day(rows[0]["day"], 4)
+    assert day_content(cut_day(rows, fourth), fourth) == day_content(cut(rows), fourth)
+    assert cut_day(rows, fourth).counts[fourth].exchanges == 35  # at turns 2180, 2200, … 2860
 
 
 @settings(max_examples=60, deadline=None)

@@ -10,6 +10,7 @@ NEUTRAL = [
     "好的", "OK", "嗯", "我想查一下物流", "你好，请问有没有优惠券", "订单SF1234567890123", "please check my order",
     "good morning", "How much is it?", "I'd like to check my order status", "我不生气", "I was never angry",
     "质量好吗", "is the phone any good for kids", "", "a", "。", "12345", "好久不见",
+    "麻烦把酒店的电话告诉我", "您方便描述一下问题吗",
 ]  # fmt: skip
 LABELS = [
     ("气死我了！快递又丢了", "anger:high"),

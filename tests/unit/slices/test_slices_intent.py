@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memory_pipelines.errors import SettingError
 from memory_pipelines.slices import intent_training
 from memory_pipelines.slices.features import BUCKETS, extract
-from memory_pipelines.slices.intent import classify, load_model, ontology_labels, probabilities
+from memory_pipelines.slices.intent import classify, classify_all, load_model, ontology_labels, probabilities
 from memory_pipelines.slices.resources import read_yaml
 
 CASES = [
@@ -56,6 +56,20 @@ def test_what_no_intent_covers_is_out_of_scope(text: str) -> None:
     assert classify(text).intent == "out_of_scope"
 
 
+@pytest.mark.parametrize(
+    ("text", "intent"),
+    [
+        ("So glad the choir gave you a home, singing together is wonderful!", "out_of_scope"),
+        ("Yes, you were great, everybody loved your speech!", "out_of_scope"),
+        ("Wow, your pottery is beautiful, I love the colours!", "praise"),
+        ("太好了，真为你高兴，你们的合唱太棒了", "out_of_scope"),
+    ],
+)
+def test_a_text_full_of_joy_is_no_complaint(text: str, intent: str) -> None:
+    label = classify(text)
+    assert (label.intent, label.action) == (intent, "express_satisfaction")
+
+
 @pytest.mark.parametrize("text", ["", " \n\t"])
 def test_nothing_said_has_no_confidence(text: str) -> None:
     label = classify(text)
@@ -71,12 +85,11 @@ def test_full_width_traditional_and_case_make_no_difference() -> None:
 @settings(max_examples=60, deadline=None)
 @given(texts=st.lists(MESSAGES, max_size=12), seed=st.randoms(use_true_random=False))
 def test_labels_do_not_depend_on_the_batch(texts: list[str], seed: object) -> None:
-    model = load_model("base-1")
     alone = [classify(text) for text in texts]
-    assert model.classify(texts) == alone
+    assert classify_all(texts) == alone
     order = list(range(len(texts)))
     seed.shuffle(order)  # type: ignore[attr-defined]
-    assert model.classify([texts[i] for i in order]) == [alone[i] for i in order]
+    assert classify_all([texts[i] for i in order]) == [alone[i] for i in order]
 
 
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
