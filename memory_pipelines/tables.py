@@ -360,6 +360,58 @@ EDGES = TableSpec(
 )
 """Step 7's edges within one subject: memory ids, and ``entity:<canonical>`` for entity nodes; weight in (0, 1]."""
 
+REFLECTIONS = TableSpec(
+    "reflections",
+    _schema(
+        tenant=pa.string(),
+        subject=pa.string(),
+        insight_id=pa.string(),
+        week=pa.string(),
+        kind=pa.string(),
+        text=pa.string(),
+        language=pa.string(),
+        memory_ids=STRINGS,
+        own_turn_ids=STRINGS,
+        confidence=pa.float64(),
+        valid_from=TIME,
+        valid_to=TIME,
+        due_at=TIME,
+        path=pa.string(),
+        owner=pa.string(),
+        bucket=pa.int32(),
+    ),
+    partition_by=("bucket",),
+    statistics=("owner", "week"),
+    key=("owner", "insight_id"),
+)
+"""Weekly insights. ``week`` is its Monday, ``YYYY-MM-DD``; ``memory_ids`` are what an insight cites and
+``own_turn_ids`` the turns behind them; ``due_at`` is set for action items; ``path`` is statistics or llm."""
+
+REWARD_EVENTS = TableSpec(
+    "reward_events",
+    _schema(
+        tenant=pa.string(),
+        subject=pa.string(),
+        exchange_id=pa.string(),
+        occurred_at=TIME,
+        intent=pa.string(),
+        category=pa.string(),
+        emotion_score=pa.float64(),
+        features=pa.list_(pa.float64()),
+        window_closed=pa.bool_(),
+        expected=pa.float64(),
+        observed=pa.float64(),
+        label=pa.float64(),
+        owner=pa.string(),
+        bucket=pa.int32(),
+    ),
+    partition_by=("bucket",),
+    statistics=("owner", "occurred_at"),
+    key=("owner", "exchange_id"),
+)
+"""What the reward model learns from. ``features`` in the order of ``reward.features.NAMES`` (NaN: not known
+yet); ``expected`` and ``observed`` orders of the 7 days after; ``label`` in [0, 1], null while the window is open."""
+
 ALL = (
     TURNS,
     BEHAVIOUR,
@@ -373,4 +425,6 @@ ALL = (
     DECISIONS,
     MEMORIES,
     EDGES,
+    REFLECTIONS,
+    REWARD_EVENTS,
 )

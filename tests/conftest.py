@@ -2,5 +2,5 @@
 
 import pytest
 
-for name in ("ledger_suite", "authority_suite", "publish_suite", "publish_world"):
+for name in ("access_suite", "ledger_suite", "authority_suite", "publish_suite", "publish_world"):
     pytest.register_assert_rewrite(f"suites.{name}")

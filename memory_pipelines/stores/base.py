@@ -7,9 +7,10 @@ Scores: higher is better, everywhere.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
@@ -63,6 +64,19 @@ class GraphEdge:
     target: str
     kind: str
     weight: float
+
+
+class AccessKind(StrEnum):
+    """What an agent did with a memory."""
+
+    PRESENTED = "presented"
+    """It was part of an answer's prompt."""
+    ACTIVATED = "activated"
+    """A ripple reached it; nobody need have seen it."""
+    ECHO = "echo"
+    """The person brought it up."""
+    NEGATED = "negated"
+    """The person denied it."""
 
 
 class VectorStore(Protocol):
@@ -134,6 +148,14 @@ class HotStore(Protocol):
         """Forget all names of the owner."""
         ...
 
+    def held(self, owner: Owner) -> int:
+        """Values kept of the owner, with those that ``delete`` only hid; walks the whole key space."""
+        ...
+
+    def wipe(self, owner: Owner) -> None:
+        """``delete`` that leaves nothing hidden either; walks the whole key space."""
+        ...
+
     def count(self) -> int: ...
     def close(self) -> None: ...
 
@@ -185,6 +207,16 @@ class Lake(Protocol):
 
     def version(self, table: TableSpec) -> int:
         """The newest version, -1 before the first write."""
+        ...
+
+    def purge(self, table: TableSpec) -> None:
+        """Remove all that the newest version does not need: older versions, files of killed writers, old log.
+
+        Only while nobody else reads or writes (``stores.exclusion``): beside a writer it corrupts the table."""
+        ...
+
+    def stored(self, table: TableSpec) -> Iterator[tuple[str, bytes]]:
+        """Every file that is kept of a table, referenced or not: path below the table, content."""
         ...
 
 
@@ -251,6 +283,18 @@ class Authority(Protocol):
     def person(self, owner: Owner) -> Person: ...
     def visible(self, owner: Owner) -> list[StoredMemory]:
         """All committed memories of the owner, newest ``occurred_at`` first."""
+        ...
+
+
+class Links(Protocol):
+    """Which subjects are one person, as it stands now: a link or its undoing acts on the next read."""
+
+    def linked(self, owner: Owner) -> tuple[Owner, ...]:
+        """The owner first, then the devices whose memories are theirs as well; all of one tenant."""
+        ...
+
+    def seen(self, device: Owner, user: Owner, at: datetime) -> None:
+        """Note that a recall of the user could use the device's memories; the first time stands."""
         ...
 
 

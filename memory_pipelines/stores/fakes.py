@@ -4,7 +4,7 @@ Belongs here: complete implementations that pass the same contract suite as the 
 belong here: failure injection or recorded answers.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -141,6 +141,12 @@ class MemoryHot:
     def delete(self, owner: Owner) -> None:
         self._values = {key: value for key, value in self._values.items() if key[0] != owner}
 
+    def held(self, owner: Owner) -> int:
+        return sum(key[0] == owner for key in self._values)
+
+    def wipe(self, owner: Owner) -> None:
+        self.delete(owner)
+
     def count(self) -> int:
         now = self._clock.now().timestamp()
         return sum(expires > now for _, expires in self._values.values())
@@ -181,7 +187,7 @@ class MemoryLake:
     """Every version of every table, as Arrow tables."""
 
     def __init__(self) -> None:
-        self._versions: dict[str, list[pa.Table]] = {}
+        self._versions: dict[str, list[pa.Table | None]] = {}
 
     def write(
         self, table: TableSpec, rows: pa.Table, replace: Sequence[Replace], partition: dict[str, int] | None = None
@@ -205,13 +211,24 @@ class MemoryLake:
         versions = self._versions.get(table.name, [])
         if not versions or (version is not None and version < 0):
             rows = table.schema.empty_table()
-        elif version is None:
-            rows = versions[-1]
-        elif version < len(versions):
-            rows = versions[version]
         else:
+            rows = versions[-1] if version is None else next(iter(versions[version : version + 1]), None)
+        if rows is None:
             raise IntegrityError(f"table {table.name} has no version {version}")
         return canonical.select(table, rows, columns, where)
 
     def version(self, table: TableSpec) -> int:
         return len(self._versions.get(table.name, [])) - 1
+
+    def purge(self, table: TableSpec) -> None:
+        versions = self._versions.get(table.name, [])
+        versions[:-1] = [None] * (len(versions) - 1)
+
+    def stored(self, table: TableSpec) -> Iterator[tuple[str, bytes]]:
+        import pyarrow.parquet as pq
+
+        for number, rows in enumerate(self._versions.get(table.name, [])):
+            if rows is not None:
+                sink = pa.BufferOutputStream()
+                pq.write_table(rows, sink)
+                yield f"{number}.parquet", sink.getvalue().to_pybytes()

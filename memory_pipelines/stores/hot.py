@@ -52,6 +52,15 @@ class RedisHot:
             names = client.smembers(_names(owner))
             client.delete(*(_value(owner, name) for name in sorted(names)), _names(owner))
 
+    def held(self, owner: Owner) -> int:
+        with self._answering() as client:
+            return sum(1 for _ in client.scan_iter(match=_prefix(owner) + b"v:*", count=1000))
+
+    def wipe(self, owner: Owner) -> None:
+        with self._answering() as client:
+            for key in list(client.scan_iter(match=_prefix(owner) + b"*", count=1000)):
+                client.delete(key)
+
     def count(self) -> int:
         """Values of all owners; walks the whole key space, for health checks only."""
         with self._answering() as client:

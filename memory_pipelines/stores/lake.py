@@ -1,7 +1,7 @@
 """The lake: one Delta table a ``TableSpec``, on disk or S3, through deltalake.
 
 Belongs here: creating, writing and reading tables, and what may enter Delta's log. Does not belong
-here: table shapes (``tables``), the canonical form (``stores.canonical``), vacuum and erasure.
+here: table shapes (``tables``), the canonical form (``stores.canonical``), when a table may be purged.
 The driver must not be used in a forked child: spawn.
 """
 
@@ -22,6 +22,7 @@ SETTING = "MEMORY_PIPELINES_LAKE_URL"
 TRIES = 10
 FIRST_WAIT = 0.05
 LONGEST_WAIT = 1.0
+LOG_RETENTION = "delta.logRetentionDuration"
 UNUSABLE = ("no space left", "storagefull", "quota", "permission", "read-only", "not a directory", "create local")
 REFUSED = ("accessdenied", "invalidaccesskeyid", "signaturedoesnotmatch", "nosuchbucket", "403 forbidden")
 
@@ -80,6 +81,33 @@ class DeltaLake:
         with _answering(table):
             stored = self._open(table)
             return -1 if stored is None else int(stored.version())
+
+    def purge(self, table: TableSpec) -> None:
+        """See the port. The log is begun anew from a checkpoint: what it kept of old predicates goes with it."""
+        with _answering(table):
+            stored = self._open(table)
+            if stored is None:
+                return
+            stored.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True)
+            stored.alter.set_table_properties({LOG_RETENTION: "interval 0 seconds"})
+            stored.create_checkpoint()
+            stored.cleanup_metadata()
+            stored.alter.set_table_properties({LOG_RETENTION: "interval 30 days"})
+
+    def stored(self, table: TableSpec) -> Iterator[tuple[str, bytes]]:
+        """See the port; reads below the table's folder, whatever Delta knows of it."""
+        import pyarrow.fs as fs
+        from deltalake.fs import DeltaStorageHandler
+
+        with _answering(table):
+            if self._open(table) is None:
+                return
+            files = fs.PyFileSystem(DeltaStorageHandler(self._uri(table), self._options))
+            found = files.get_file_info(fs.FileSelector("", recursive=True))
+        for path in sorted(info.path for info in found if info.type == fs.FileType.File):
+            with _answering(table), files.open_input_file(path) as stream:
+                content = stream.read()
+            yield path, content
 
     def _open(self, table: TableSpec) -> Any:
         """The newest version of the table, or None before its first write."""

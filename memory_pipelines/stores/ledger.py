@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from memory_pipelines.model import day_start, shift_day, stable_hash
+from memory_pipelines.model import day_start, shift_day, stable_hash, touched_days
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.base import ChunkCounts, LandedChunk
 from memory_pipelines.stores.schema import hold_touches, next_touch, parts, translated, upsert
@@ -105,7 +105,7 @@ class Ledger:
             found.update(
                 connection.execute(sa.select(conflicts.c.day).where(conflicts.c.turn.in_(part)).distinct()).scalars()
             )
-        return {shift_day(day, shift) for day in found for shift in range(-1, 3)}
+        return set(touched_days(found))
 
     def end_file(self, file_id: str) -> None:
         with translated(), self._engine.begin() as connection:
@@ -134,12 +134,11 @@ class Ledger:
     # ---- day job
 
     def touched_days(self) -> dict[str, int]:
-        """Day → touch number, for days that landed rows wait for."""
+        """Day → touch number, for days whose landed rows are not in the lake's exchanges, or not committed."""
         table = schema.days
+        waiting = sa.or_(table.c.touched > table.c.cut, table.c.touched > table.c.written)
         with translated(), self._engine.begin() as connection:
-            rows = connection.execute(
-                sa.select(table.c.day, table.c.touched).where(table.c.touched > table.c.cut).order_by(table.c.day)
-            )
+            rows = connection.execute(sa.select(table.c.day, table.c.touched).where(waiting).order_by(table.c.day))
             return {row.day: row.touched for row in rows}
 
     def day_touches(self, days: Collection[str]) -> dict[str, int]:
@@ -163,18 +162,22 @@ class Ledger:
                 found.setdefault(day, set()).add(turn)
         return found
 
-    def announce(self, day: str, owners: Collection[tuple[str, str, int]]) -> int:
-        """Note (owner, tenant, bucket) whose rows of the day are about to change, before they do; returns its number.
+    def announce(self, changes: Mapping[str, Collection[tuple[str, str, int]]]) -> list[int]:
+        """Note by day the (owner, tenant, bucket) whose rows are about to change, before they do.
 
-        Every commit of the day touches them until one pins the version that ``announced_written`` names.
+        Returns a number a day. Every commit of a day touches its owners until one pins the version that
+        ``announced_written`` names.
         """
+        numbers, rows = [], []
         with translated(), self._engine.begin() as connection:
-            number = next_touch(connection)
-            rows = [
-                {"announcement": number, "owner": o, "day": day, "tenant": t, "bucket": b} for o, t, b in sorted(owners)
-            ]
+            for day, owners in sorted(changes.items()):
+                numbers.append(next_touch(connection))
+                rows += [
+                    {"announcement": numbers[-1], "owner": o, "day": day, "tenant": t, "bucket": b}
+                    for o, t, b in sorted(owners)
+                ]
             upsert(connection, schema.pending, rows, update=())
-        return number
+        return numbers
 
     def announced_written(self, announcements: Collection[int], table: str, version: int) -> None:
         """The announced changes are in the lake, in this version of this table."""
@@ -186,8 +189,12 @@ class Ledger:
                 .values(written_to=table, version=version)
             )
 
-    def days_written(self, days: Mapping[str, tuple[int, Mapping[str, int]]]) -> None:
-        """The exchanges of days are in the lake as of a touch number, with these counts; not committed yet."""
+    def days_written(self, days: Mapping[str, tuple[int, Mapping[str, int]]], version: int | None = None) -> None:
+        """The exchanges of days are in the lake as of a touch number, with these counts; not committed yet.
+
+        ``version`` is that of the write: a note of an older write than the one that is noted changes nothing.
+        """
+        table = schema.days
         rows = [
             {
                 "day": day,
@@ -195,12 +202,22 @@ class Ledger:
                 "written": touch,
                 "cut": 0,
                 "landed": counts["landed"],
+                "version": version,
                 "draft": dict(counts),
             }
             for day, (touch, counts) in sorted(days.items())
         ]
         with translated(), self._engine.begin() as connection:
-            upsert(connection, schema.days, rows, update=("written", "landed", "draft"))
+            later = set()
+            if version is not None:
+                hold_touches(connection)
+                later = set(
+                    connection.execute(
+                        sa.select(table.c.day).where(table.c.day.in_(sorted(days)), table.c.version > version)
+                    ).scalars()
+                )
+            kept = [row for row in rows if row["day"] not in later]
+            upsert(connection, table, kept, update=("written", "landed", "version", "draft"))
 
     def written_days(self, days: Collection[str]) -> dict[str, int]:
         """Day → touch number up to which its exchanges are written."""
@@ -321,6 +338,11 @@ class Ledger:
         return Plan(
             bucket, manifest.landed_through, manifest.model_set, manifest.versions, owners, len(owners) == total
         )
+
+    def touch_everybody(self) -> None:
+        """Have every owner derived anew: a model that all depend on has changed."""
+        with translated(), self._engine.begin() as connection:
+            connection.execute(schema.owners.update().values(touched=next_touch(connection)))
 
     def plan(self, bucket: int) -> Plan | None:
         """The bucket's running or last plan."""

@@ -71,6 +71,11 @@ class Published:
     graphs: int = 0
     archived: int = 0
 
+    def add(self, other: "Published") -> None:
+        """Add another publish's numbers to these."""
+        for name, number in vars(other).items():
+            setattr(self, name, getattr(self, name) + number)
+
 
 @dataclass
 class _Prepared:

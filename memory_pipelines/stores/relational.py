@@ -253,7 +253,9 @@ class PostgresAuthority:
             "graph_version": change.graph_version,
         }
         upsert(connection, people, [person], update=("graph_version",))
-        connection.execute(people.update().where(people.c.owner == owner.key).values(epoch=people.c.epoch + 1))
+        known = sa.select(schema.tombstones.c.epoch).where(schema.tombstones.c.owner == owner.key).scalar_subquery()
+        last = sa.case((people.c.epoch < known, known), else_=people.c.epoch)  # an erased owner goes on counting
+        connection.execute(people.update().where(people.c.owner == owner.key).values(epoch=last + 1))
         connection.execute(turns.update().where(turns.c.owner == owner.key).values(current=False))
         current = [{"slice_id": s, "turn_id": t, "owner": owner.key, "current": True} for s, t in change.slices]
         upsert(connection, turns, current, update=("current",))
@@ -276,10 +278,9 @@ class PostgresAuthority:
     def _drop_versions(connection: sa.Connection, pairs: Iterable[tuple[str, str]]) -> None:
         table, pointer = schema.memory_versions, schema.memories
         seen = sa.exists().where(pointer.c.memory_id == table.c.memory_id, pointer.c.version == table.c.version)
-        for memory, version in pairs:
-            connection.execute(
-                table.delete().where(table.c.memory_id == memory, table.c.version == version, sa.not_(seen))
-            )
+        for part in parts(sorted(pairs)):
+            named = sa.tuple_(table.c.memory_id, table.c.version).in_(part)
+            connection.execute(table.delete().where(named, sa.not_(seen)))
 
     @contextmanager
     def publishing(self, bucket: int) -> Iterator[None]:
@@ -305,6 +306,18 @@ class PostgresAuthority:
         with translated(), self._engine.begin() as connection:
             rows = connection.execute(query).mappings().all()
         return [Batch(r["batch_id"], r["bucket"], r["state"], _from_json(r["plan"])) for r in rows]
+
+    def admitted(self, owners: Collection[str]) -> dict[str, datetime]:
+        """Memory id → when it first entered the stores, of everything that the owners ever published."""
+        table = schema.memories
+        result: dict[str, datetime] = {}
+        with translated(), self._engine.begin() as connection:
+            for part in parts(sorted(owners)):
+                rows = connection.execute(
+                    sa.select(table.c.memory_id, table.c.admitted_at).where(table.c.owner.in_(part))
+                )
+                result.update({row.memory_id: row.admitted_at for row in rows})
+        return result
 
     def people(self, owners: Collection[str]) -> dict[str, Owner]:
         """Owner key → owner, of those that ever published."""

@@ -7,7 +7,7 @@ Everything runs on PostgreSQL; on an in-memory SQLite it serves unit tests.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -18,6 +18,8 @@ from memory_pipelines.model import utc
 SCHEMA_VERSION = 1
 ROWS_PER_STATEMENT = 5_000
 CONNECT_SECONDS = 10
+
+T = TypeVar("T")
 
 metadata = sa.MetaData()
 
@@ -93,11 +95,12 @@ days = _table(
     sa.Column("written", sa.BigInteger, nullable=False),
     sa.Column("cut", sa.BigInteger, nullable=False),
     sa.Column("landed", sa.BigInteger, nullable=False),
+    sa.Column("version", sa.BigInteger),
     sa.Column("draft", sa.JSON(none_as_null=True)),
     sa.Column("counts", sa.JSON(none_as_null=True)),
 )
-"""``touched`` > ``cut``: landed rows wait for the day job. ``written`` and ``draft``: what the exchanges in the
-lake were cut from, with their counts, until the commit makes them ``cut`` and ``counts``."""
+"""``touched`` > ``cut`` or ``written``: landed rows wait for the day job. ``written`` and ``draft``: what the exchanges
+in the lake, as of ``version``, were cut from, with their counts, until the commit makes them ``cut`` and ``counts``."""
 
 pending = _table(
     "pending",
@@ -225,6 +228,113 @@ batches = _table(
 )
 """Publishing batches: ``preparing`` → ``committed`` → gone. ``plan`` names all that the batch writes or removes."""
 
+# ---- identity
+
+identity_links = _table(
+    "identity_links",
+    sa.Column("link_id", sa.String(32), primary_key=True),
+    sa.Column("tenant", sa.String, nullable=False),
+    sa.Column("device_owner", sa.String(32), nullable=False),
+    sa.Column("device_subject", sa.String, nullable=False),
+    sa.Column("user_owner", sa.String(32), nullable=False),
+    sa.Column("user_subject", sa.String, nullable=False),
+    sa.Column("linked_at", Instant, nullable=False),
+    sa.Column("visible_at", Instant),
+    sa.Column("unlinked_at", Instant),
+    sa.Index("identity_links_user", "user_owner"),
+    sa.Index(
+        *("identity_links_open", "device_owner", "user_owner"),
+        unique=True,
+        postgresql_where=sa.text("unlinked_at IS NULL"),
+        sqlite_where=sa.text("unlinked_at IS NULL"),
+    ),
+)
+"""Logins of users on devices; rows are only added, one that was wrong gets ``unlinked_at``. ``link_id``: hash of
+device, user and ``linked_at``; ``visible_at``: when a recall of the user could first use the device's memories."""
+
+
+# ---- life after admission
+
+accesses = _table(
+    "accesses",
+    sa.Column("owner", sa.String(32), primary_key=True),
+    sa.Column("turn_id", sa.String, primary_key=True),
+    sa.Column("at", Instant, primary_key=True),
+    sa.Column("kind", sa.String(12), primary_key=True),
+)
+"""What agents did with memories, by own turn: ``presented``, ``activated``, ``echo`` or ``negated``."""
+
+markers = _table(
+    "markers",
+    sa.Column("owner", sa.String(32), primary_key=True),
+    sa.Column("turn_id", sa.String, primary_key=True),
+    sa.Column("claim", sa.String, primary_key=True),
+    sa.Column("at", Instant, nullable=False),
+)
+"""Deleted by age: memories of this claim (``<type>:<predicate>``) and turn are never published again."""
+
+reflection_tasks = _table(
+    "reflection_tasks",
+    sa.Column("task_id", sa.String(32), primary_key=True),
+    sa.Column("owner", sa.String(32), nullable=False),
+    sa.Column("week", sa.String(10), nullable=False),
+    sa.Column("kind", sa.String, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("due_at", Instant),
+    sa.Column("done", sa.Boolean, nullable=False),
+    sa.Index("reflection_tasks_owner", "owner"),
+)
+"""Follow-ups of weekly reflections."""
+
+models = _table(
+    "models",
+    sa.Column("model_id", sa.String(32), primary_key=True),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("data_from", Instant, nullable=False),
+    sa.Column("data_to", Instant, nullable=False),
+    sa.Column("data_hash", sa.String(32), nullable=False),
+    sa.Column("rows", sa.BigInteger, nullable=False),
+    sa.Column("metrics", sa.JSON, nullable=False),
+    sa.Column("verdict", sa.String, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+)
+"""Every model that was ever trained; ``model_id`` is the hash of ``body``."""
+
+promotions = _table(
+    "promotions",
+    sa.Column("promotion_id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("model_id", sa.String(32), nullable=False),
+    sa.Column("at", Instant, nullable=False),
+    sa.Column("reason", sa.String, nullable=False),
+)
+"""Which model came into use when, and why; the newest row of a kind names the champion."""
+
+erasures = _table(
+    "erasures",
+    sa.Column("request_id", sa.String(32), primary_key=True),
+    sa.Column("owner", sa.String(32), nullable=False),
+    sa.Column("tenant", sa.String, nullable=False),
+    sa.Column("subject", sa.String),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("requested_at", Instant, nullable=False),
+    sa.Column("approved_by", sa.String),
+    sa.Column("progress", sa.JSON, nullable=False),
+    sa.Column("certificate", sa.JSON),
+    sa.Index("erasures_owner", "owner"),
+)
+"""Requests to forget somebody: requested, approved, unreachable, erased. ``subject`` is forgotten at the end."""
+
+tombstones = _table(
+    "tombstones",
+    sa.Column("owner", sa.String(32), primary_key=True),
+    sa.Column("before", Instant, nullable=False),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+)
+"""Rows of this owner with an event time before the instant are never landed or restored again. ``epoch`` is the last
+one that readers knew: should the owner come back, theirs goes on from it, so that no old copy fits."""
+
 
 def connect(url: str, setting: str = "MEMORY_PIPELINES_POSTGRES_URL") -> sa.Engine:
     """An engine with the schema in place.
@@ -275,7 +385,7 @@ def translated(setting: str = "MEMORY_PIPELINES_POSTGRES_URL") -> Iterator[None]
         raise PermanentError(f"the relational store refuses a statement ({reason})") from None
 
 
-def parts(items: Sequence[str]) -> Iterator[Sequence[str]]:
+def parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
     """The items in runs short enough for one statement."""
     for start in range(0, len(items), ROWS_PER_STATEMENT):
         yield items[start : start + ROWS_PER_STATEMENT]

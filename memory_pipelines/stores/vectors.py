@@ -32,6 +32,13 @@ REFUSED = (16, 1800)
 
 T = TypeVar("T")
 
+CHANNEL = {
+    "grpc.keepalive_time_ms": 300_000,
+    "grpc.use_local_subchannel_pool": 1,
+}
+"""A server breaks off a connection that is pinged more often than every 5 minutes, as the driver would; and one that
+is shared with other clients of the process would wait in gRPC's back-off after a restart of the server."""
+
 
 class MilvusVectors:
     """One collection of one embedding model: HNSW (M 16, efConstruction 100) over cosine similarity.
@@ -209,8 +216,9 @@ class MilvusVectors:
         for last in (False, True):
             try:
                 if self._client is None:
-                    # a shared connection would wait in gRPC's back-off after a restart of the server
-                    self._client = MilvusClient(self._url, token=self._token, timeout=READ_SECONDS, dedicated=True)
+                    self._client = MilvusClient(
+                        self._url, token=self._token, timeout=READ_SECONDS, dedicated=True, grpc_options=CHANNEL
+                    )
                     version = str(self._client.get_server_version(timeout=READ_SECONDS))
                     self.capabilities = _capabilities(version)
                     self._lite = version.startswith("milvus_lite")

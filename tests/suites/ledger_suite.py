@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from memory_pipelines.model import day_start, stable_hash
-from memory_pipelines.stores import schema
+from memory_pipelines.errors import PermanentError
+from memory_pipelines.model import day_start, stable_hash, touched_days
 from memory_pipelines.stores.base import ChunkCounts, LandedChunk
 from memory_pipelines.stores.ledger import Ledger
 
@@ -100,8 +100,7 @@ class LedgerSuite:
         ledger.chunk_landed(chunk(0, [], [], [("t", "1", first), ("t", "2", first), ("other", "1", second)]))
         assert ledger.touched_days() == {}
         ledger.chunk_landed(chunk(1, [], [], [("t", "1", second)]))
-        around = {"2026-02-09", first, "2026-02-11", "2026-02-12", "2026-05-19", second, "2026-05-21", "2026-05-22"}
-        assert set(ledger.touched_days()) == around
+        assert set(ledger.touched_days()) == set(touched_days([first, second]))
         assert ledger.versions_elsewhere([first]) == {second: {stable_hash("t", "1")}}
         assert ledger.versions_elsewhere([second, "2026-05-21"]) == {first: {stable_hash("t", "1")}}
         assert ledger.versions_elsewhere([first, second]) == {}
@@ -188,6 +187,23 @@ class LedgerSuite:
         commit(ledger, old)  # its rows have replaced the newer ones in the lake
         assert ledger.touched_days() == new
 
+    def test_a_note_of_an_older_write_changes_nothing(self, ledger: Ledger) -> None:
+        """Of two runs the one with older rows wrote last: the day waits, whoever notes and commits last."""
+        ledger.chunk_landed(chunk(0, [DAY]))
+        old = ledger.day_touches([DAY])[DAY]
+        ledger.chunk_landed(chunk(1, [DAY]))
+        new = ledger.day_touches([DAY])[DAY]
+        ledger.days_written({DAY: (old, counts(1))}, 8)
+        ledger.days_written({DAY: (new, counts(2)), NEXT: (0, counts(0))}, 7)
+        assert ledger.written_days([DAY, NEXT]) == {DAY: old, NEXT: 0}
+        assert ledger.draft_counts()[DAY] == counts(1)
+        ledger.commit_days({DAY: new}, versions={"exchanges": 8}, model_set="m", at=AT)
+        assert ledger.touched_days() == {DAY: new}
+        ledger.days_written({DAY: (new, counts(2))}, 9)
+        ledger.commit_days({DAY: new}, versions={"exchanges": 9}, model_set="m", at=AT)
+        assert ledger.touched_days() == {}
+        assert ledger.day_counts()[DAY] == counts(2)
+
     def test_landed_through_is_the_end_of_the_last_day_with_rows(self, ledger: Ledger) -> None:
         assert ledger.manifest() is None
         commit(ledger, {DAY: 0}, landed=0)
@@ -228,10 +244,10 @@ class LedgerSuite:
         ledger.end_derivation(plan, {})
 
     def test_announced_owners_are_touched_by_the_commit(self, ledger: Ledger) -> None:
-        number = ledger.announce(DAY, announced(A, B))
+        numbers = ledger.announce({DAY: announced(A, B)})
         commit(ledger, {NEXT: 0})
         assert ledger.touched_buckets() == []  # of another day
-        ledger.announced_written([number], "exchanges", 1)
+        ledger.announced_written(numbers, "exchanges", 1)
         commit(ledger, {DAY: 0}, versions={"exchanges": 1})
         assert self.waiting(ledger) == {"owner a", "owner b"}
         self.derive(ledger)
@@ -239,7 +255,7 @@ class LedgerSuite:
         assert self.waiting(ledger) == set()
 
     def test_an_announcement_whose_writer_was_killed_stays(self, ledger: Ledger) -> None:
-        ledger.announce(DAY, announced(A))  # killed before or after it wrote: nobody knows
+        ledger.announce({DAY: announced(A)})  # killed before or after it wrote: nobody knows
         commit(ledger, {DAY: 0}, versions={"exchanges": 9})
         assert self.waiting(ledger) == {"owner a"}
         self.derive(ledger)
@@ -247,10 +263,10 @@ class LedgerSuite:
         assert self.waiting(ledger) == {"owner a"}
 
     def test_another_runs_commit_does_not_consume_what_it_does_not_pin(self, ledger: Ledger) -> None:
-        number = ledger.announce(DAY, announced(A))
+        numbers = ledger.announce({DAY: announced(A)})
         commit(ledger, {DAY: 0}, versions={"exchanges": 4})  # another run of the day
         self.derive(ledger)
-        ledger.announced_written([number], "exchanges", 5)
+        ledger.announced_written(numbers, "exchanges", 5)
         commit(ledger, {DAY: 0}, versions={"exchanges": 4, "intents": 7})  # it had looked before the write
         self.derive(ledger)
         commit(ledger, {DAY: 0}, versions={"exchanges": 5})
@@ -260,12 +276,12 @@ class LedgerSuite:
         assert self.waiting(ledger) == set()
 
     def test_two_announcements_of_one_owner_are_two(self, ledger: Ledger) -> None:
-        one, two = ledger.announce(DAY, announced(A)), ledger.announce(DAY, announced(A))
+        one, two = (ledger.announce({DAY: announced(A)}) for _ in range(2))
         assert one != two
-        ledger.announced_written([one], "exchanges", 1)
+        ledger.announced_written(one, "exchanges", 1)
         commit(ledger, {DAY: 0}, versions={"exchanges": 1, "intents": 0})
         self.derive(ledger)
-        ledger.announced_written([two], "intents", 1)
+        ledger.announced_written(two, "intents", 1)
         commit(ledger, {DAY: 0}, versions={"exchanges": 1, "intents": 1})
         assert self.waiting(ledger) == {"owner a"}
         self.derive(ledger)
@@ -351,7 +367,11 @@ class LedgerSuite:
         commit(ledger, {NEXT: 0})
         assert ledger.touched_buckets() == [3]
 
-    def test_a_time_without_a_zone_is_refused(self, ledger: Ledger, engine: sa.Engine) -> None:
-        with pytest.raises(sa.exc.StatementError, match="without a zone"), engine.begin() as connection:
-            row = {"owner": "o", "tenant": "t", "bucket": 0, "touched": 0, "derived": 0}
-            schema.upsert(connection, schema.owners, [row | {"due_at": datetime(2026, 1, 1)}])  # noqa: DTZ001
+    def test_a_time_without_a_zone_is_refused(self, ledger: Ledger) -> None:
+        ledger.chunk_landed(chunk(0, [], [A]))
+        commit(ledger, {DAY: 0})
+        plan = ledger.begin_derivation(3)
+        assert plan is not None
+        with pytest.raises(PermanentError):
+            ledger.end_derivation(plan, {"owner a": datetime(2026, 1, 1)})  # noqa: DTZ001
+        assert ledger.touched_buckets() == [3]

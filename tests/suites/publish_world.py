@@ -112,12 +112,14 @@ def state(owner: Owner, drafts: Sequence[Draft], slices: Mapping[str, Sequence[s
 @dataclass
 class Faults:
     """Counts mutating calls over all stores; dies at number ``at``, ``before``, in the middle of (``torn``) or
-    ``after`` it; raises ``error`` at calls named in ``refuse``."""
+    ``after`` it. ``refuse`` names calls that raise instead; ``meanwhile`` and ``ended`` do something else just before
+    and just after calls."""
 
     at: int = 0
     when: str = "before"
     refuse: Mapping[str, Callable[[], BaseException]] = field(default_factory=dict)
     meanwhile: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+    ended: Mapping[str, Callable[[], object]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
 
     def wrap(self, role: str, store: Any) -> Any:
@@ -136,6 +138,8 @@ class Faults:
             method(*_half(name, arguments))
             raise Killed
         result = method(*arguments)
+        if name in self.ended:
+            self.ended[name]()
         if here:
             raise Killed
         return result
@@ -153,7 +157,7 @@ class _Faulty:
 
 
 def _half(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of a call of which a server did only a half; others are done whole."""
+    """The arguments of a call that a server has done half of; a call that is atomic has been done whole."""
     if name == "graph.write":
         owner, version, nodes, _ = arguments
         return owner, version, nodes[: len(nodes) // 2], []
@@ -207,6 +211,13 @@ class Stores:
         self, bucket: int, states: Sequence[OwnerState], at: datetime = AT, faults: Faults | None = None
     ) -> Published:
         return self.publisher(faults).publish(bucket, states, at)
+
+    def lose(self, bucket: int) -> None:
+        """Break the session by which a publisher holds the bucket."""
+        if self.engine.dialect.name == "postgresql":
+            held = "FROM pg_locks WHERE locktype = 'advisory' AND classid = 7272 AND objid = :bucket"
+            with self.engine.begin() as connection:
+                connection.execute(sa.text(f"SELECT pg_terminate_backend(pid) {held}"), {"bucket": bucket})
 
     def read(self, owner: Owner) -> View:
         """As a recall reads: the authority's pointers decide what counts of the other stores' answers."""
@@ -294,8 +305,8 @@ class World:
     new: list[OwnerState]
 
 
-def world() -> World:
-    number = next(_numbers)
+def world(number: int | None = None) -> World:
+    number = next(_numbers) if number is None else number
     owners = tuple(Owner(f"tenant {number}", f"u:{i}") for i in range(6))
     rich, same, gone, fresh, grouped, moved = owners
     old = [

@@ -1,9 +1,11 @@
 """The ledger on SQLite: the suite shared with the contract tests, and any order of runs, kills and derivations."""
 
+from collections.abc import Iterator
+from itertools import combinations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from suites.ledger_suite import AT, LedgerSuite, chunk
@@ -38,14 +40,15 @@ class Run:
             for day in self.days:
                 changed = {o for o in OWNERS if lake[-1][day].get(o) != self.rows[day].get(o)}
                 if changed:
-                    self.numbers.append(ledger.announce(day, [(o, "t", 0) for o in changed]))
+                    self.numbers += ledger.announce({day: [(o, "t", 0) for o in changed]})
         elif self.step == 2:
             lake.append({**lake[-1], **self.rows})
             self.version = len(lake) - 1
         elif self.step == 3:
             ledger.announced_written(self.numbers, "exchanges", self.version)
         elif self.step == 4:
-            ledger.days_written({d: (self.touches[d], {"landed": sum(self.rows[d].values())}) for d in self.days})
+            counts = {d: (self.touches[d], {"landed": sum(self.rows[d].values())}) for d in self.days}
+            ledger.days_written(counts, self.version)
         elif self.step == 5:
             self.written = ledger.written_days(self.days)
             self.pinned = len(lake) - 1
@@ -78,13 +81,13 @@ class Runs(RuleBasedStateMachine):
         self.ledger.chunk_landed(chunk(self.chunks, [day]))
         self.chunks += 1
 
-    @precondition(lambda self: len(self.runs) < 3)
-    @rule(days=st.sampled_from([DAYS, DAYS[:1], DAYS[1:]]))
+    @precondition(lambda self: len(self.runs) < 2)
+    @rule(days=st.sampled_from([DAYS[:1], DAYS]))
     def start(self, days: tuple[str, ...]) -> None:
         self.runs.append(Run(self, days))
 
     @precondition(lambda self: self.runs)
-    @rule(which=st.integers(0, 2), steps=st.integers(1, 7))
+    @rule(which=st.integers(0, 1), steps=st.sampled_from([1, 2, 3, 7]))
     def go_on(self, which: int, steps: int) -> None:
         run = self.runs[which % len(self.runs)]
         for _ in range(steps):
@@ -92,8 +95,14 @@ class Runs(RuleBasedStateMachine):
                 self.runs.remove(run)
                 break
 
+    @rule(days=st.sampled_from([DAYS, DAYS[:1]]))
+    def whole(self, days: tuple[str, ...]) -> None:
+        run = Run(self, days)
+        while not run.go():
+            pass
+
     @precondition(lambda self: self.runs)
-    @rule(which=st.integers(0, 2))
+    @rule(which=st.integers(0, 1))
     def kill(self, which: int) -> None:
         run = self.runs.pop(which % len(self.runs))
         self.again.append(run.days)
@@ -107,7 +116,7 @@ class Runs(RuleBasedStateMachine):
             self.view = {o: [rows[day].get(o) for day in DAYS] for o in self.plan.owners}
 
     @precondition(lambda self: self.plan is not None)
-    @rule(killed=st.booleans())
+    @rule(killed=st.sampled_from([False, False, True]))
     def end(self, killed: bool) -> None:
         assert self.plan is not None
         if not killed:
@@ -127,10 +136,14 @@ class Runs(RuleBasedStateMachine):
         while self.runs:
             self.go_on(0, 7)
         for days in self.again:
-            self._whole(days)
+            self.whole(days)
+        self.settle()
+        self.engine.dispose()
+
+    def settle(self) -> None:
         for _ in range(3):
             if waiting := tuple(self.ledger.touched_days()):
-                self._whole(waiting)
+                self.whole(waiting)
         assert self.ledger.touched_days() == {}
         if self.plan is not None:
             self.end(killed=True)
@@ -140,15 +153,39 @@ class Runs(RuleBasedStateMachine):
         assert self.ledger.touched_buckets() == []
         said = {o for rows in self.landed.values() for o in rows}
         assert self.derived == {o: [self.landed[day].get(o) for day in DAYS] for o in said}
-        self.engine.dispose()
-
-    def _whole(self, days: tuple[str, ...]) -> None:
-        run = Run(self, days)
-        while not run.go():
-            pass
 
 
-Runs.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
-TestRuns = pytest.mark.filterwarnings("ignore")(Runs.TestCase)
+Runs.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None, derandomize=True)
+TestRuns = Runs.TestCase
+
+
+def orders(first: int, second: int) -> Iterator[str]:
+    """Every order of ``first`` steps of A and ``second`` steps of B."""
+    for places in combinations(range(first + second), first):
+        yield "".join("A" if place in places else "B" for place in range(first + second))
+
+
+@pytest.mark.parametrize("steps", [7, 5, 4, 3, 2])
+def test_two_runs_of_one_day_in_every_order(steps: int) -> None:
+    """A is killed after ``steps`` of its 7 and run again at the end; rows land while they run; owners are derived
+    after each commit."""
+    world = Runs()
+    for number, order in enumerate(orders(steps, 4)):
+        if number % 50 == 49:  # what killed runs announced is kept, and slows down what follows
+            world.engine.dispose()
+            world = Runs()
+        world.land(DAYS[0], "a")
+        runs = {"A": Run(world, DAYS[:1]), "B": Run(world, DAYS[:1])}
+        for i, name in enumerate(order):
+            # B does its last four steps at once: else there are too many orders
+            for _ in range(4 if name == "B" and runs["B"].step == 3 else 1):
+                runs[name].go()
+            if i == 0:
+                world.land(DAYS[0], "a")
+            if runs[name].step == 7:
+                world.begin()
+                world.end(killed=False)
+        if steps < 7:
+            world.whole(DAYS[:1])
+        world.settle()
+    world.engine.dispose()

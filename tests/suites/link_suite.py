@@ -1,0 +1,149 @@
+"""What identity links promise, on every engine. ``engine`` is a fixture of the inheriting module."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+import sqlalchemy as sa
+
+from memory_pipelines.errors import PermanentError, StoreUnavailableError
+from memory_pipelines.model import Owner
+from memory_pipelines.stores import schema
+from memory_pipelines.stores.links import IdentityLinks
+
+AT = datetime(2024, 6, 1, 12, 0, 0, 250, tzinfo=UTC)
+SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
+USER, OTHER = Owner("acme", "u:李雷"), Owner("acme", "u:bob")
+PHONE, LAPTOP = Owner("acme", "d:phone"), Owner("acme", "d:laptop 💻")
+
+
+def rows(engine: sa.Engine) -> list[sa.Row[tuple[datetime, datetime | None, datetime | None]]]:
+    table = schema.identity_links
+    query = sa.select(table.c.linked_at, table.c.visible_at, table.c.unlinked_at).order_by(table.c.linked_at)
+    with engine.begin() as connection:
+        return list(connection.execute(query))
+
+
+class LinkSuite:
+    @pytest.fixture
+    def links(self, engine: sa.Engine) -> IdentityLinks:
+        return IdentityLinks(engine)
+
+    def test_nobody_is_linked_at_first(self, links: IdentityLinks) -> None:
+        assert links.linked(USER) == (USER,)
+        assert links.linked(PHONE) == (PHONE,)
+        assert links.linked(Owner("", "")) == (Owner("", ""),)
+        assert not links.shared(PHONE)
+        assert links.latencies(AT) == []
+
+    def test_a_user_sees_their_devices_and_a_device_itself(self, links: IdentityLinks) -> None:
+        links.link(PHONE, USER, AT)
+        links.link(LAPTOP, USER, AT + SECOND)
+        assert links.linked(USER) == (USER, LAPTOP, PHONE)
+        assert links.linked(PHONE) == (PHONE,)
+        assert links.linked(OTHER) == (OTHER,)
+
+    def test_linking_again_while_linked_changes_nothing(self, links: IdentityLinks, engine: sa.Engine) -> None:
+        for later in (timedelta(), timedelta(), SECOND, DAY):
+            links.link(PHONE, USER, AT + later)
+        assert rows(engine) == [(AT, None, None)]
+
+    def test_logins_at_once_make_one_link(self, links: IdentityLinks, engine: sa.Engine) -> None:
+        if engine.dialect.name == "sqlite":  # one connection, which threads cannot share
+            for i in range(8):
+                links.link(PHONE, USER, AT + i * SECOND)
+        else:
+            with ThreadPoolExecutor(8) as pool:
+                list(pool.map(lambda i: links.link(PHONE, USER, AT + i * SECOND), range(8)))
+        assert len(rows(engine)) == 1
+
+    def test_unlinking_acts_at_once_and_keeps_the_row(self, links: IdentityLinks, engine: sa.Engine) -> None:
+        links.link(PHONE, USER, AT)
+        links.unlink(PHONE, OTHER, AT + SECOND)
+        assert links.linked(USER) == (USER, PHONE)
+        links.unlink(PHONE, USER, AT + SECOND)
+        links.unlink(PHONE, USER, AT + DAY)
+        assert links.linked(USER) == (USER,)
+        assert rows(engine) == [(AT, None, AT + SECOND)]
+
+    def test_a_later_login_links_again(self, links: IdentityLinks, engine: sa.Engine) -> None:
+        links.link(PHONE, USER, AT)
+        links.unlink(PHONE, USER, AT + SECOND)
+        links.link(PHONE, USER, AT)  # the first call repeated, not a login
+        assert links.linked(USER) == (USER,)
+        links.link(PHONE, USER, AT + DAY)
+        links.unlink(PHONE, USER, AT + SECOND)  # the same again: undoes nothing new
+        assert links.linked(USER) == (USER, PHONE)
+        assert rows(engine) == [(AT, None, AT + SECOND), (AT + DAY, None, None)]
+
+    def test_the_devices_of_several_users_join_nobody(self, links: IdentityLinks) -> None:
+        links.link(PHONE, USER, AT)
+        links.link(LAPTOP, USER, AT)
+        links.link(PHONE, OTHER, AT + DAY)
+        assert links.shared(PHONE)
+        assert not links.shared(LAPTOP)
+        assert links.linked(USER) == (USER, LAPTOP)
+        assert links.linked(OTHER) == (OTHER,)
+        links.unlink(PHONE, USER, AT + 2 * DAY)
+        assert not links.shared(PHONE)
+        assert links.linked(OTHER) == (OTHER, PHONE)
+
+    def test_tenants_are_apart(self, links: IdentityLinks, engine: sa.Engine) -> None:
+        foreign = Owner("rival", PHONE.subject)
+        with pytest.raises(PermanentError, match="two tenants"):
+            links.link(foreign, USER, AT)
+        with pytest.raises(PermanentError, match="two tenants"):
+            links.unlink(foreign, USER, AT)
+        assert rows(engine) == []
+        links.link(foreign, Owner("rival", USER.subject), AT)
+        links.link(PHONE, OTHER, AT)
+        assert links.linked(USER) == (USER,)
+        assert not links.shared(foreign)
+
+    @pytest.mark.parametrize(
+        ("device", "user"), [("u:a", "u:b"), ("d:a", "d:b"), ("u:a", "d:b"), ("", ""), ("d:", "u:b"), ("d:a", "u: ")]
+    )
+    def test_only_a_device_and_a_user_are_linked(self, links: IdentityLinks, device: str, user: str) -> None:
+        with pytest.raises(PermanentError, match=r"subject of a (device|user) must be"):
+            links.link(Owner("acme", device), Owner("acme", user), AT)
+
+    def test_a_time_without_a_zone_is_refused(self, links: IdentityLinks, engine: sa.Engine) -> None:
+        for call in (links.link, links.unlink, links.seen):
+            with pytest.raises(ValueError, match="zone"):
+                call(PHONE, USER, AT.replace(tzinfo=None))
+        assert rows(engine) == []
+
+    def test_latencies(self, links: IdentityLinks) -> None:
+        east = timezone(timedelta(hours=8))
+        links.link(PHONE, USER, AT)
+        links.seen(PHONE, USER, (AT + 1.5 * SECOND).astimezone(east))
+        links.seen(PHONE, USER, AT + DAY)  # the first time stands
+        links.link(LAPTOP, USER, AT + DAY)
+        assert links.latencies(AT + DAY) == [1.5]
+        links.seen(LAPTOP, USER, AT + DAY - SECOND)  # another machine's clock
+        assert links.latencies(AT + DAY) == [1.5, 0.0]
+        assert links.latencies(AT + DAY, days=1) == [0.0]
+        assert links.latencies(AT + SECOND) == links.latencies(AT - SECOND) == links.latencies(AT + 9 * DAY) == []
+
+    def test_a_link_that_is_none_is_not_seen(self, links: IdentityLinks, engine: sa.Engine) -> None:
+        links.seen(PHONE, USER, AT)
+        links.link(PHONE, USER, AT)
+        links.unlink(PHONE, USER, AT + SECOND)
+        links.seen(PHONE, USER, AT + SECOND)
+        links.link(PHONE, USER, AT + DAY)
+        links.seen(PHONE, OTHER, AT + DAY)
+        links.seen(PHONE, USER, AT + DAY + SECOND)
+        assert [row.visible_at for row in rows(engine)] == [None, AT + DAY + SECOND]
+        assert links.latencies(AT + 2 * DAY) == [1.0]
+
+    def test_names_are_only_data(self, links: IdentityLinks) -> None:
+        odd = Owner("acme", "d:'; DROP TABLE identity_links; --")
+        links.link(odd, USER, AT)
+        assert links.linked(USER) == (USER, odd)
+
+    def test_a_store_that_is_gone_is_named_and_nobody_else(self) -> None:
+        links = IdentityLinks(sa.create_engine("postgresql+psycopg://nobody:x@127.0.0.1:1/none"))
+        for call in (lambda: links.linked(USER), lambda: links.link(PHONE, USER, AT)):
+            with pytest.raises(StoreUnavailableError, match="MEMORY_PIPELINES_POSTGRES_URL") as error:
+                call()
+            assert "李雷" not in str(error.value)
