@@ -58,7 +58,8 @@ class Explanation:
     ``legs``: each leg's ranking, best first; ``anchors``: (memory id, match); ``suppressed``,
     ``expired`` and ``later``: visible rows that no leg used, because of a suppression, their expiry, or
     since they occurred after ``as_of``; ``passed_over``: candidates that were not selected, and why
-    (``unrelated``, ``duplicate``, ``superseded``, ``budget`` or ``limit``).
+    (``unrelated``, ``duplicate``, ``superseded``, ``budget`` or ``limit``); ``owners``: keys of the subjects
+    whose memories could be used, the one that was asked for first.
     """
 
     legs: Mapping[str, tuple[tuple[str, LegScore], ...]]
@@ -67,6 +68,7 @@ class Explanation:
     expired: tuple[str, ...]
     later: tuple[str, ...]
     passed_over: tuple[tuple[str, str], ...]
+    owners: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

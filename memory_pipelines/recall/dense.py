@@ -28,13 +28,25 @@ PRIOR_HITS = 5
 .199, .115 (LoCoMo, en)."""
 
 
-def leg(vectors: VectorStore, owner: Owner, vector: Vector, snapshot: Snapshot, usable: Mask) -> Leg:
-    """Usable rows by z-score of their cosine to ``vector``.
+def leg(
+    vectors: VectorStore,
+    owner: Owner,
+    vector: Vector,
+    snapshot: Snapshot,
+    usable: Mask,
+    linked: Sequence[Owner] = (),
+) -> Leg:
+    """Usable rows by z-score of their cosine to ``vector``, among the hits of the owner and those ``linked`` to it.
 
     Fetches three times the depth, since the store may hold uncommitted versions that no visible row
     names. Raises StoreUnavailableError."""
     cosines: dict[int, float] = {}
-    for hit in _distinct(vectors.search(owner, vector, OVERFETCH * DEPTH)):
+    depth = OVERFETCH * DEPTH
+    hits = vectors.search(owner, vector, depth)
+    if linked:
+        hits = [*hits, *(hit for other in linked for hit in vectors.search(other, vector, depth))]
+        hits = sorted(hits, key=lambda hit: (-hit.score, hit.entry_id))[:depth]
+    for hit in _distinct(hits):
         row = snapshot.by_entry.get(hit.entry_id)
         if row is not None and usable[row]:
             cosines[row] = hit.score

@@ -19,12 +19,23 @@ from memory_pipelines.recall import dense, facts, fusion, prompt, selection, tex
 from memory_pipelines.recall.answer import Answer, Explanation, Item, LegScore, Reasons
 from memory_pipelines.recall.bm25 import Mask
 from memory_pipelines.recall.legs import Found, Leg, ranked
-from memory_pipelines.recall.ripple import MAX_ANCHORS, MAX_HOPS, Node, Ripple
+from memory_pipelines.recall.person import Subjects
+from memory_pipelines.recall.ripple import ENTITY, MAX_ANCHORS, MAX_HOPS, Node, Ripple
 from memory_pipelines.recall.selection import MAX_ITEMS, Selection
 from memory_pipelines.recall.snapshot import Snapshot, validity
 from memory_pipelines.recall.source import Source
 from memory_pipelines.recall.why import why
-from memory_pipelines.stores.base import Authority, ColdStore, GraphStore, HotStore, Person, VectorStore
+from memory_pipelines.stores.base import (
+    Authority,
+    ColdStore,
+    GraphEdge,
+    GraphNode,
+    GraphStore,
+    HotStore,
+    Links,
+    Person,
+    VectorStore,
+)
 
 BM25 = "bm25"
 MAX_QUERY = 2000
@@ -38,7 +49,9 @@ RIPPLE_FLOOR = 0.05
 class _Scope:
     """What one recall may see: rows under a mask, at an instant."""
 
-    person: Person
+    persons: tuple[Person, ...]
+    """Of the subject that was asked for, then of those linked to it."""
+    suppressed: frozenset[str]
     snapshot: Snapshot
     usable: Mask
     as_of: datetime
@@ -58,7 +71,9 @@ class _Found:
 
 
 class Recall:
-    """Reads memories of one person at a time. Safe to share between threads if the stores are."""
+    """Reads memories of one person at a time: of a subject and those linked to it.
+
+    Safe to share between threads if the stores are."""
 
     def __init__(
         self,
@@ -70,9 +85,12 @@ class Recall:
         embedder: Embedder,
         clock: Clock,
         token_budget: int,
+        links: Links | None = None,
     ) -> None:
-        """``token_budget``: estimated tokens that the history slices of one answer may fill."""
+        """``token_budget``: estimated tokens that the history slices of one answer may fill; ``links``: which
+        subjects are one person (None: each is a person)."""
         self._source = Source(authority, hot, cold)
+        self._subjects = Subjects(links)
         self._vectors = vectors
         self._graph = graph
         self._embedder = embedder
@@ -93,7 +111,8 @@ class Recall:
 
         At most ``limit`` items (15 at most), newest first. A blank query opens a session. A tenant or
         subject without memories gets an answer without items. Raises StoreUnavailableError only if the
-        authority is down and no copy of the person is at hand; other stores are named in ``missing``.
+        authority is down and no copy of the subject is at hand; other stores are named in ``missing``, and
+        "relational" where links or a linked subject could not be read and are left out.
         """
         if not query.strip():
             return self.session_start(tenant=tenant, subject=subject, as_of=as_of, explain=explain)
@@ -121,9 +140,10 @@ class Recall:
     def _scope(self, owner: Owner, as_of: datetime | None, language: str | None) -> _Scope:
         instant = self._clock.now() if as_of is None else utc(as_of)
         missing: set[str] = set()
-        person, snapshot = self._source.read(owner, missing)
-        usable = snapshot.usable(instant, person.suppressed)
-        return _Scope(person, snapshot, usable, instant, language or snapshot.language, missing)
+        persons, snapshot = self._source.read_all(self._subjects.of(owner, missing), missing)
+        suppressed = frozenset[str]().union(*(person.suppressed for person in persons))
+        usable = snapshot.usable(instant, suppressed)
+        return _Scope(persons, suppressed, snapshot, usable, instant, language or snapshot.language, missing)
 
     def _find(self, query: str, scope: _Scope) -> _Found:
         if not scope.usable.any():
@@ -151,7 +171,8 @@ class Recall:
     def _dense(self, query: str, scope: _Scope) -> Leg:
         vector = self._embedder.encode([query])[0]
         try:
-            return dense.leg(self._vectors, scope.person.owner, vector, scope.snapshot, scope.usable)
+            owner, *linked = (person.owner for person in scope.persons)
+            return dense.leg(self._vectors, owner, vector, scope.snapshot, scope.usable, linked)
         except StoreUnavailableError:
             scope.missing.add("vector")
             return Leg(dense.NAME, ())
@@ -162,11 +183,16 @@ class Recall:
         best = sorted(fused, key=lambda row: (-fused[row], row))[:MAX_ANCHORS]
         rows = scope.snapshot.rows
         anchors = {rows[row].memory_id: matches[row] for row in best}
-        version = scope.person.graph_version
-        if version is None or not anchors:
+        starts = _starts(best, scope)
+        if not starts:
             return None
+        near: list[GraphNode] = []
+        edges: list[GraphEdge] = []
         try:
-            near, edges = self._graph.neighbourhood(scope.person.owner, version, sorted(anchors), MAX_HOPS)
+            for owner, version, ids in starts:
+                found = self._graph.neighbourhood(owner, version, ids, MAX_HOPS)
+                near += found[0]
+                edges += found[1]
         except StoreUnavailableError:
             scope.missing.add("graph")
             return None
@@ -183,6 +209,8 @@ class Recall:
         views = {leg.name: _leg_scores(leg) for leg in found.legs}
         items = tuple(self._item(row, scope, found, views) for row in chosen.chosen)
         explanation = _explanation(scope, found, views, chosen) if explain else None
+        asked, *linked = (person.owner for person in scope.persons)
+        self._subjects.shown(asked, linked, self._clock.now())
         return Answer(query, scope.language, scope.as_of, items, tuple(sorted(scope.missing)), explanation)
 
     def _item(self, row: int, scope: _Scope, found: _Found, views: Mapping[str, Mapping[int, LegScore]]) -> Item:
@@ -205,6 +233,21 @@ class Recall:
 def _bm25(words: Sequence[str], scope: _Scope) -> Leg:
     scores, coverage = scope.snapshot.words.score(words, scope.usable)
     return ranked(BM25, (Found(int(r), float(scores[r]), float(coverage[r])) for r in np.flatnonzero(scores)))
+
+
+def _starts(best: Sequence[int], scope: _Scope) -> list[tuple[Owner, str, list[str]]]:
+    """Where the ripple enters each subject's graph: (owner, version, node ids).
+
+    It starts from the subject's own anchors; among linked subjects also from the entities of all anchors, so that
+    it crosses from one graph into another through what both mention."""
+    rows = [scope.snapshot.rows[row] for row in best]
+    shared = {f"{ENTITY}{name}" for row in rows for name in row.entities} if len(scope.persons) > 1 else set()
+    starts = []
+    for person in scope.persons:
+        ids = shared | {row.memory_id for row in rows if row.owner == person.owner}
+        if person.graph_version is not None and ids:
+            starts.append((person.owner, person.graph_version, sorted(ids)))
+    return starts
 
 
 def _relevance(legs: Sequence[Leg]) -> dict[int, float]:
@@ -237,8 +280,9 @@ def _explanation(
     return Explanation(
         legs={name: tuple((rows[row].memory_id, score) for row, score in view.items()) for name, view in views.items()},
         anchors=() if found.ripple is None else found.ripple.anchors,
-        suppressed=tuple(m.memory_id for m in hidden if m.memory_id in scope.person.suppressed),
+        suppressed=tuple(m.memory_id for m in hidden if m.memory_id in scope.suppressed),
         expired=tuple(m.memory_id for m in hidden if m.expires_at is not None and m.expires_at <= scope.as_of),
         later=tuple(m.memory_id for m in hidden if m.occurred_at > scope.as_of),
         passed_over=tuple((rows[row].memory_id, reason) for row, reason in chosen.passed_over),
+        owners=tuple(person.owner.key for person in scope.persons),
     )

@@ -1,4 +1,4 @@
-"""One person's visible rows of one epoch, with what is computed from them once.
+"""One subject's visible rows of one epoch, or those of linked subjects together, with what is computed from them once.
 
 Belongs here: the rows in presentation order, their term statistics, which of them a recall may
 use, their byte form for the hot store, and the bounded cache of snapshots in this process. Does
@@ -8,7 +8,7 @@ not belong here: deciding where rows come from (``source``).
 import json
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -37,9 +37,12 @@ _NAMES = tuple(f.name for f in fields(StoredMemory) if f.name != "owner")
 class Snapshot:
     """Rows newest ``occurred_at`` first, then by memory id: a row's position breaks every tie."""
 
-    def __init__(self, owner: Owner, rows: Sequence[StoredMemory]) -> None:
-        """Rows of another owner are dropped: whatever a cache or an authority answers, they never pass."""
-        own = (row for row in rows if row.owner == owner)
+    def __init__(self, owner: Owner, rows: Sequence[StoredMemory], linked: Collection[Owner] = ()) -> None:
+        """Rows of others than the owner and those ``linked`` to it are dropped: whatever a cache or an
+        authority answers, they never pass."""
+        self.owner = owner
+        owners = (owner, *linked)
+        own = (row for row in rows if row.owner in owners)
         self.rows = tuple(sorted(own, key=lambda m: (-_micros(m.occurred_at), m.memory_id)))
         self.by_memory = {row.memory_id: i for i, row in enumerate(self.rows)}
         self.by_entry = {row.entry_id: i for i, row in enumerate(self.rows)}

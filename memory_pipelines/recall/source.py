@@ -9,9 +9,11 @@ Every ``missing`` argument collects the roles of stores that did not answer.
 import gzip
 import json
 import zlib
+from collections.abc import Sequence
 
 from memory_pipelines.errors import IntegrityError, StoreUnavailableError
 from memory_pipelines.model import Owner
+from memory_pipelines.recall.person import JointSnapshots
 from memory_pipelines.recall.snapshot import (
     Held,
     Snapshot,
@@ -36,6 +38,7 @@ class Source:
         self._hot = hot
         self._cold = cold
         self._cache = SnapshotCache()
+        self._joint = JointSnapshots()
 
     def read(self, owner: Owner, missing: set[str]) -> tuple[Person, Snapshot]:
         """The person as the authority shows it now, and the rows of that epoch.
@@ -50,6 +53,22 @@ class Source:
                 raise
             missing.add("relational")
             return copies
+
+    def read_all(self, owners: Sequence[Owner], missing: set[str]) -> tuple[tuple[Person, ...], Snapshot]:
+        """The persons of linked owners and their rows as one snapshot.
+
+        Only the first must be readable; of the others those that are not are left out."""
+        person, snapshot = self.read(owners[0], missing)
+        persons, parts = [person], [snapshot]
+        for owner in owners[1:]:
+            try:
+                person, snapshot = self.read(owner, missing)
+            except StoreUnavailableError:
+                missing.add("relational")
+                continue
+            persons.append(person)
+            parts.append(snapshot)
+        return tuple(persons), self._joint.join(parts)
 
     def cold_text(self, memory: StoredMemory, missing: set[str]) -> str | None:
         """The archived text of a memory; None if the cold store does not have it, or not readably."""

@@ -1,0 +1,104 @@
+"""Every place where something of a person may lie: one list, in the order in which it is emptied.
+
+Belongs here: which tables and stores are places, and which hold nothing of a person, and why. Does not
+belong here: how a place is searched. A test fails when a table is in neither list.
+
+The order: projections, then what others quote (it needs the landed turns), then derived tables before the
+base tables that they are made from, landed rows, the authority, the ledger last.
+"""
+
+from memory_pipelines.erasure.derived import OwnedRows
+from memory_pipelines.erasure.landed import Quarantine, Turns
+from memory_pipelines.erasure.online import ColdObjects, Graphs, HotValues, Vectors
+from memory_pipelines.erasure.others import QUOTED_EXCHANGES, QUOTED_MEMORIES, QUOTED_SLICES, QuotedVersions
+from memory_pipelines.erasure.places import Place
+from memory_pipelines.erasure.relational import Batches, DeviceLinks, FileNames, NotedTurns, OwnedTable, Plans
+from memory_pipelines.stores import schema
+from memory_pipelines.tables import (
+    BEHAVIOUR,
+    DECISIONS,
+    EDGES,
+    EMOTIONS,
+    ENTITIES,
+    EXCHANGES,
+    IMPACTS,
+    INTENTS,
+    MEMORIES,
+    REFLECTIONS,
+    REWARD_EVENTS,
+    SLICES,
+)
+
+QUOTES = (QUOTED_EXCHANGES, QUOTED_SLICES, QUOTED_MEMORIES, QuotedVersions())
+"""Rows of others; exchanges first, the slices' replies are made from them."""
+
+COPIES = HotValues()
+PROJECTIONS: tuple[Place, ...] = (COPIES, Vectors(), Graphs(), ColdObjects())
+
+LAKE: tuple[Place, ...] = (
+    OwnedRows(REFLECTIONS),
+    OwnedRows(REWARD_EVENTS, "occurred_at"),
+    OwnedRows(EDGES),
+    OwnedRows(MEMORIES, "occurred_at"),
+    OwnedRows(DECISIONS, "occurred_at"),
+    OwnedRows(SLICES, "occurred_at"),
+    OwnedRows(IMPACTS, "occurred_at"),
+    OwnedRows(ENTITIES, "day"),
+    OwnedRows(EMOTIONS, "day"),
+    OwnedRows(INTENTS, "day"),
+    OwnedRows(EXCHANGES, "started_at"),
+    OwnedRows(BEHAVIOUR, "occurred_at"),
+    Quarantine(),
+    Turns(),
+)
+
+HIDDEN = (
+    OwnedTable(schema.people),
+    Plans(),
+    Batches(),
+    OwnedTable(schema.pending),
+    OwnedTable(schema.owners),
+)
+"""What makes a person visible, or may make them visible again: gone in the first transaction."""
+
+RELATIONAL = (
+    OwnedTable(schema.memory_versions, "occurred_at"),
+    OwnedTable(schema.memories),
+    OwnedTable(schema.slice_turns),
+    OwnedTable(schema.suppressions),
+    OwnedTable(schema.accesses, "at"),
+    OwnedTable(schema.markers, "at"),
+    OwnedTable(schema.reflection_tasks),
+    DeviceLinks(),
+    *HIDDEN,
+    NotedTurns(schema.turn_conflicts),
+    NotedTurns(schema.turn_days),
+    FileNames(),
+)
+
+PLACES: tuple[Place, ...] = (*PROJECTIONS, *QUOTES, *LAKE, *RELATIONAL)
+
+NOTHING = {
+    "schema_version": "a number",
+    "counters": "a number",
+    "chunks": "counts by rule and reason; they stay, since rows in must stay equal to rows accounted for",
+    "days": "counts by day",
+    "manifests": "versions of tables",
+    "models": "trees and metrics; the certificate names the models that learnt from the person's rows",
+    "promotions": "ids of models",
+    "erasures": "the request itself: the name is forgotten with the last step, key and certificate stay",
+    "tombstones": "the key that keeps the person from coming back",
+}
+"""Relational tables that hold nothing of a person, and why that is so."""
+
+REMAINS = (
+    "tombstone, request and certificate by owner key (a hash)",
+    "PostgreSQL: dead rows until VACUUM FULL, write-ahead log until it is recycled, its backups",
+    "hot store: append-only file until its next rewrite",
+    "vector store: deleted entries (ids and numbers, no text) until compaction",
+    "graph store: deleted ids, labels and names in its files and transaction log until they are overwritten",
+    "cold store: old object versions where the bucket keeps them",
+    "running recall processes: the person's rows in memory until the next recall of the person, or a restart",
+    "source files as imported, and backups and exports made before",
+)
+"""What an erasure does not reach, and until when; every certificate says so."""

@@ -1,0 +1,94 @@
+"""The score by hand, its bonuses and bounds; which uses count; relations."""
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_pipelines.lifecycle.scores import MONTH, access_times, related_nodes, score
+from memory_pipelines.tables import EDGES
+
+NOW = datetime(2024, 6, 1, tzinfo=UTC)
+
+
+def ago(days: float) -> datetime:
+    return NOW - timedelta(days=days)
+
+
+def test_a_new_memory_has_what_the_gate_gave_it() -> None:
+    assert score(0.62, (), 0, admitted_at=NOW, as_of=NOW) == 0.62
+
+
+def test_it_loses_five_percent_a_month_as_the_mean_of_seven_days() -> None:
+    # .8 · .95^(10 − k/30.4375), k = 0 … 6: .4790 .4798 .4806 .4814 .4822 .4830 .4838
+    assert score(0.8, (), 0, admitted_at=NOW - 10 * MONTH, as_of=NOW) == 0.4814
+    assert score(0.8, (), 0, admitted_at=NOW - 10 * MONTH, as_of=NOW, decays=False) == 0.8
+
+
+def test_an_access_counts_from_the_day_on_which_it_happened() -> None:
+    # it is known on 3 of the 7 days: (3 · .6 + 4 · .5) / 7
+    assert score(0.5, [ago(2)], 0, admitted_at=NOW, as_of=NOW, decays=False) == 0.5429
+    assert score(0.5, [NOW + timedelta(seconds=1)], 0, admitted_at=NOW, as_of=NOW) == 0.5
+
+
+def test_months_count_from_the_last_access_and_only_else_from_the_admission() -> None:
+    accesses = [ago(300), NOW - MONTH]
+    # n = 2 on all days; .7 · .95^(1 − k/30.4375): .6650 .6661 .6672 .6684 .6695 .6706 .6718
+    assert score(0.5, accesses, 0, admitted_at=ago(900), as_of=NOW) == 0.6684
+
+
+@pytest.mark.parametrize(
+    ("accesses", "related", "expected"),
+    [(1, 0, 0.3), (3, 0, 0.5), (9, 0, 0.5), (0, 1, 0.25), (0, 6, 0.5), (0, 40, 0.5), (2, 3, 0.55), (9, 9, 0.8)],
+)
+def test_bonuses_and_where_they_end(accesses: int, related: int, expected: float) -> None:
+    times = [ago(10 + i) for i in range(accesses)]
+    assert score(0.2, times, related, admitted_at=NOW, as_of=NOW, decays=False) == expected
+
+
+def test_a_score_never_passes_1() -> None:
+    assert score(0.9, [ago(10 + i) for i in range(3)], 9, admitted_at=NOW, as_of=NOW, decays=False) == 1.0
+
+
+def test_one_instant_is_one_access() -> None:
+    assert score(0.2, [ago(9), ago(9)], 0, admitted_at=NOW, as_of=NOW, decays=False) == 0.3
+
+
+def test_an_admission_that_is_still_to_come_does_not_raise_the_score() -> None:
+    assert score(0.5, (), 0, admitted_at=NOW + timedelta(days=400), as_of=NOW) == 0.5
+
+
+@given(
+    st.floats(0, 1),
+    st.lists(st.integers(-10, 900), max_size=6),
+    st.integers(0, 50),
+    st.integers(-10, 900),
+    st.integers(0, 60),
+)
+def test_bounds_order_and_decay(gate: float, days: list[int], related: int, admitted: int, later: int) -> None:
+    times = [ago(d) for d in days]
+    now = score(gate, times, related, admitted_at=ago(admitted), as_of=NOW)
+    assert 0 <= now <= 1
+    assert now == score(gate, times[::-1], related, admitted_at=ago(admitted), as_of=NOW)
+    known = [t for t in times if t <= ago(7)]
+    first = score(gate, known, related, admitted_at=ago(admitted), as_of=NOW)
+    assert score(gate, known, related, admitted_at=ago(admitted), as_of=NOW + timedelta(days=later)) <= first
+
+
+def test_a_memory_inherits_the_uses_of_its_turns() -> None:
+    uses = {
+        "t1": [(ago(3), "presented"), (ago(2), "activated")],
+        "t2": [(ago(3), "presented"), (ago(1), "echo"), (ago(0), "negated")],
+        "t9": [(ago(8), "presented")],
+    }
+    assert access_times(["t2", "t1", "unused"], uses) == (ago(3), ago(1))
+    assert access_times([], uses) == access_times(["t1"], {}) == ()
+
+
+def test_related_nodes_are_distinct_others() -> None:
+    pairs = [("a", "b"), ("b", "a"), ("a", "entity:x"), ("c", "c")]
+    rows = [{"source": s, "target": t, "kind": str(i)} for i, (s, t) in enumerate(pairs)]
+    assert related_nodes(pa.Table.from_pylist(rows, schema=EDGES.schema)) == {"a": 2, "b": 1, "entity:x": 1}
+    assert related_nodes(EDGES.schema.empty_table()) == {}
