@@ -1,12 +1,11 @@
 """Steps 1 to 4, by day: exchanges, their labels, and the manifest that says which versions belong together."""
 
 import dagster as dg
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from assets.landing import landed_logs
-from assets.partitions import DAYS, DAYS_PER_RUN, OWNERS, days_of
-from memory_pipelines import pipeline
+from assets.partitions import DAYS, DAYS_PER_RUN, OWNERS, days_checked, days_of
+from assets.previews import value_counts
+from memory_pipelines.pipeline import daily
 from memory_pipelines.tables import EMOTIONS, ENTITIES, INTENTS, TableSpec
 from resources.platform import PlatformResource
 
@@ -24,7 +23,7 @@ BACKFILL = dg.BackfillPolicy.multi_run(DAYS_PER_RUN)
 def exchanges(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """Step 1. A person's turns with the replies to them, cut by time and role only: a pure function of the
     landed turns of the day and its neighbours."""
-    counts = pipeline.cut_days(memory.platform, days_of(context))
+    counts = daily.cut_days(memory.platform, days_of(context))
     table = [
         dg.TableRecord({"day": day, **day_counts.as_dict()}) for day, day_counts in counts.items() if day_counts.landed
     ]
@@ -41,9 +40,10 @@ def exchanges(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg
 
 
 @dg.asset_check(asset=exchanges, blocking=True)
-def turns_add_up(memory: PlatformResource) -> dg.AssetCheckResult:
+def turns_add_up(context: dg.AssetCheckExecutionContext, memory: PlatformResource) -> dg.AssetCheckResult:
     """Of each day that waits for its commit: landed = in exchanges + nobody's + duplicates + conflicts."""
     drafts = memory.platform.ledger.draft_counts()
+    drafts = {day: drafts[day] for day in days_checked(context, drafts)}
     parts = ("in_exchanges", "nobody", "duplicates", "conflicts")
     wrong = [day for day, counts in drafts.items() if counts["landed"] != sum(counts[p] for p in parts)]
     return dg.AssetCheckResult(passed=not wrong, metadata={"days": len(drafts), "wrong_days": wrong})
@@ -95,9 +95,9 @@ def entities(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.
 
 
 def _labelled(
-    context: dg.AssetExecutionContext, memory: PlatformResource, spec: TableSpec, step: pipeline.Step, shown: str
+    context: dg.AssetExecutionContext, memory: PlatformResource, spec: TableSpec, step: daily.Step, shown: str
 ) -> dg.MaterializeResult:
-    labels = pipeline.label_days(memory.platform, days_of(context), spec, step)
+    labels = daily.label_days(memory.platform, days_of(context), spec, step)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": labels.num_rows,
@@ -107,18 +107,12 @@ def _labelled(
     )
 
 
-def value_counts(column: pa.ChunkedArray) -> dict[str, int]:
-    """Rows per value, the most frequent first."""
-    counts = [(str(c["values"]), c["counts"]) for c in pc.value_counts(column).to_pylist()]
-    return dict(sorted(counts, key=lambda c: (-c[1], c[0])))
-
-
 def _complete(asset: dg.AssetsDefinition, spec: TableSpec) -> dg.AssetChecksDefinition:
     @dg.asset_check(asset=asset, name="all_exchanges_labelled", blocking=True)
-    def all_exchanges_labelled(memory: PlatformResource) -> dg.AssetCheckResult:
+    def all_exchanges_labelled(context: dg.AssetCheckExecutionContext, memory: PlatformResource) -> dg.AssetCheckResult:
         """Every exchange of the days that wait for their commit has a label of the model set."""
-        days = list(memory.platform.ledger.draft_counts())
-        missing = pipeline.unlabelled(memory.platform, days, [spec]) if days else 0
+        days = days_checked(context, memory.platform.ledger.draft_counts())
+        missing = daily.unlabelled(memory.platform, days, [spec]) if days else 0
         return dg.AssetCheckResult(passed=missing == 0, metadata={"days": len(days), "missing": missing})
 
     return all_exchanges_labelled
@@ -135,7 +129,7 @@ def _complete(asset: dg.AssetsDefinition, spec: TableSpec) -> dg.AssetChecksDefi
 def day_manifest(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """The commit of a day: which versions of the tables belong together. Only days whose checks passed get here;
     subjects whose rows changed are marked for derivation."""
-    manifest_id = pipeline.commit_days(memory.platform, days_of(context))
+    manifest_id = daily.commit_days(memory.platform, days_of(context))
     manifest = memory.platform.ledger.manifest()
     return dg.MaterializeResult(
         metadata={

@@ -5,10 +5,12 @@ history; the first opens that plan, the last closes it.
 """
 
 import dagster as dg
+import pyarrow as pa
 
-from assets.base import day_manifest, value_counts
+from assets.base import day_manifest
 from assets.partitions import BUCKETS, OWNERS, buckets_of
-from memory_pipelines import pipeline
+from assets.previews import means_by, summed, value_counts
+from memory_pipelines.pipeline import audit, derive
 from resources.platform import PlatformResource
 
 BACKFILL = dg.BackfillPolicy.single_run()
@@ -35,7 +37,7 @@ def decision_impact(
     """Step 5. How much each exchange changed what the person then did, in [0, 1]: provisional at first, final
     when its 7 days have closed."""
     rows = sum(
-        pipeline.score_bucket(memory.platform, bucket, everything=config.everything) for bucket in buckets_of(context)
+        derive.score_bucket(memory.platform, bucket, everything=config.everything) for bucket in buckets_of(context)
     )
     return dg.MaterializeResult(metadata={"dagster/row_count": rows})
 
@@ -50,13 +52,13 @@ def decision_impact(
 )
 def event_slices(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """Step 6. Exchanges about one event joined into event slices, with what followed within 7 days."""
-    tables = [pipeline.merge_bucket(memory.platform, bucket) for bucket in buckets_of(context)]
-    labels = [value_counts(table["impact_label"]) for table in tables]
+    slices = pa.concat_tables([derive.merge_bucket(memory.platform, bucket) for bucket in buckets_of(context)])
     return dg.MaterializeResult(
         metadata={
-            "dagster/row_count": sum(table.num_rows for table in tables),
-            "by_impact": summed(labels),
-            "by_feedback": summed([value_counts(table["feedback"]) for table in tables]),
+            "dagster/row_count": slices.num_rows,
+            "by_impact": value_counts(slices["impact_label"]),
+            "by_feedback": value_counts(slices["feedback"]),
+            **means_by(slices, "intent", ["decision_impact", "emotion_score"]),
         }
     )
 
@@ -72,14 +74,16 @@ def event_slices(context: dg.AssetExecutionContext, memory: PlatformResource) ->
 def memories(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """The gate: of everything said, what deserves to be remembered, for how long and in which store. Every
     decision is kept with its parts."""
-    results = [pipeline.admit_bucket(memory.platform, bucket) for bucket in buckets_of(context)]
-    decisions = [decided for decided, _ in results]
+    results = [derive.admit_bucket(memory.platform, bucket) for bucket in buckets_of(context)]
+    decisions = pa.concat_tables([decided for decided, _ in results])
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": sum(admitted.num_rows for _, admitted in results),
-            "decisions": sum(decided.num_rows for decided in decisions),
-            "by_outcome": summed([value_counts(decided["outcome"]) for decided in decisions]),
-            "by_rule": summed([value_counts(decided["rule"]) for decided in decisions]),
+            "decisions": decisions.num_rows,
+            "rejected_rows": value_counts(decisions["outcome"]).get("discard", 0),
+            "by_outcome": value_counts(decisions["outcome"]),
+            "by_rule": value_counts(decisions["rule"]),
+            **means_by(decisions, "outcome", ["persistence", "structure", "personalisation", "score"]),
         }
     )
 
@@ -94,7 +98,7 @@ def memories(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.
 )
 def slice_graph(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """Step 7, first half. Edges between admitted memories: shared entities, causes, order in a session, topic."""
-    tables = [pipeline.link_bucket(memory.platform, bucket) for bucket in buckets_of(context)]
+    tables = [derive.link_bucket(memory.platform, bucket) for bucket in buckets_of(context)]
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": sum(table.num_rows for table in tables),
@@ -113,7 +117,7 @@ def slice_graph(context: dg.AssetExecutionContext, memory: PlatformResource) -> 
 )
 def published_memories(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """Step 7, second half. The memories in the stores, by a two-phase commit with PostgreSQL as the one authority."""
-    results = [pipeline.publish_bucket(memory.platform, bucket) for bucket in buckets_of(context)]
+    results = [derive.publish_bucket(memory.platform, bucket) for bucket in buckets_of(context)]
     totals = summed([vars(result) for result in results])
     return dg.MaterializeResult(metadata={"dagster/row_count": totals.get("shown", 0), **totals})
 
@@ -128,17 +132,8 @@ def no_batch_left_open(memory: PlatformResource) -> dg.AssetCheckResult:
 @dg.asset_check(asset=published_memories)
 def stores_agree(memory: PlatformResource) -> dg.AssetCheckResult:
     """Vectors and graph hold what PostgreSQL shows, and nothing else."""
-    differences = pipeline.store_differences(memory.platform)
+    differences = audit.store_differences(memory.platform)
     return dg.AssetCheckResult(passed=not any(differences.values()), metadata=dict(differences))
-
-
-def summed(parts: list[dict[str, int]]) -> dict[str, int]:
-    """Counts added up by name."""
-    total: dict[str, int] = {}
-    for part in parts:
-        for name, count in part.items():
-            total[name] = total.get(name, 0) + count
-    return dict(sorted(total.items(), key=lambda c: (-c[1], c[0])))
 
 
 ASSETS = [decision_impact, event_slices, memories, slice_graph, published_memories]

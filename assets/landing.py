@@ -5,7 +5,7 @@ from collections import Counter
 import dagster as dg
 
 from assets.partitions import BUCKETS, OWNERS, bucket_keys
-from memory_pipelines import pipeline
+from memory_pipelines.pipeline import audit, files
 from resources.platform import PlatformResource
 
 raw_logs = dg.AssetSpec(
@@ -23,8 +23,7 @@ def landed_logs(context: dg.AssetExecutionContext, memory: PlatformResource) -> 
     with a reason, noise is dropped by named rules and counted. Late rows mark the days that they touch."""
     platform = memory.platform
     context.instance.add_dynamic_partitions(str(BUCKETS.name), bucket_keys(platform.settings.buckets))
-    files = pipeline.log_files(platform.settings.inbox_path)
-    results = pipeline.land(platform, files, context.log.info)
+    results = files.land(platform, files.log_files(platform.settings.inbox_path), context.log.info)
     counts = Counter(result.status for result in results)
     filtered: Counter[str] = Counter()
     quarantined: Counter[str] = Counter()
@@ -62,7 +61,7 @@ def quarantine_share(memory: PlatformResource) -> dg.AssetCheckResult:
 @dg.asset_check(asset=landed_logs)
 def rows_accounted_for(memory: PlatformResource) -> dg.AssetCheckResult:
     """Rows in = turns in exchanges + filtered + nobody's + quarantined + duplicates + behaviour + not cut yet."""
-    accounts = pipeline.accounts(memory.platform)
+    accounts = audit.accounts(memory.platform)
     return dg.AssetCheckResult(passed=accounts.balance == 0, metadata=accounts.as_dict())
 
 

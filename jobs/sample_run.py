@@ -1,69 +1,221 @@
-"""The main job on the sample logs, through Dagster, in one process: what ``make run`` does.
+"""One quarter lived through on the sample logs, by Dagster in one process: what ``make run`` does.
 
-Belongs here: the order of the jobs for a first look, and a summary. Does not belong here: any step of
-them. What it launches is what the sensors would launch, on the same instance that ``make ui`` shows.
+Belongs here: the order of the jobs as time passes, and a summary. Does not belong here: any step of them. What it
+launches is what schedules and sensors would launch, on the same instance that ``make ui`` shows. The clock is
+injected: each month's logs arrive on the first of the next one.
 """
 
+import shutil
 import sys
 import time
 from collections import Counter
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
 from assets.partitions import bucket_key
-from jobs.schedules import bucket_job, day_job, day_ranges, land_logs, range_tags
-from memory_pipelines import pipeline
+from jobs import schedules
+from jobs.schedules import day_ranges, range_tags
 from memory_pipelines.cli import print_answer
+from memory_pipelines.clock import FixedClock
+from memory_pipelines.model import Owner
+from memory_pipelines.pipeline import audit, files, forget
+from memory_pipelines.pipeline.uses import note_answer
 from memory_pipelines.sample import Config, write_sample
 from memory_pipelines.settings import Settings
 from memory_pipelines.tables import DECISIONS, SLICES
 from memory_pipelines.wiring import Platform, connect
 
 QUESTIONS = (("u:zh-demo", "我之前投诉过什么物流问题？"), ("u:en-demo", "What seat do I prefer when flying?"))
+FORGOTTEN = "u:cbe82feea52"
 QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
 
 
-def main() -> int:
-    from memory_pipelines.definitions import defs
+@dataclass
+class Quarter:
+    """What each job did: runs, seconds and the numbers of its last asset, added up."""
 
+    instance: dg.DagsterInstance
+    runs: Counter[str] = field(default_factory=Counter)
+    seconds: Counter[str] = field(default_factory=Counter)
+    did: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def run(self, job: str, now: datetime, tags: dict[str, str] | None = None, partition: str | None = None) -> None:
+        """Run a job at an instant. Raises what a step raised."""
+        from memory_pipelines.definitions import build_defs
+
+        began = time.monotonic()
+        done = (
+            build_defs(now=now.isoformat())
+            .resolve_job_def(job)
+            .execute_in_process(instance=self.instance, tags=tags or {}, partition_key=partition, run_config=QUIET)
+        )
+        spent = time.monotonic() - began
+        self.runs[job] += 1
+        self.seconds[job] += round(spent, 1)  # type: ignore[assignment]
+        numbers = self.did.setdefault(job, Counter())
+        seen: set[tuple[str, ...]] = set()
+        for event in done.get_asset_materialization_events():
+            key = tuple(event.asset_key.path) if event.asset_key else ()
+            if key in seen:
+                continue  # one materialisation per partition of a range, all with the same metadata
+            seen.add(key)
+            for name, value in event.materialization.metadata.items():
+                if name in SHOWN and isinstance(value.value, int | float):
+                    numbers[f"{SHOWN[name]}"] += int(value.value)
+        say(f"{now:%Y-%m-%d}  {job:<15} {_what(tags, partition):<26} {spent:5.1f} s")
+
+
+SHOWN = {
+    "rows": "rows read",
+    "turns": "turns cut",
+    "shown": "memories shown",
+    "hidden": "hidden",
+    "moved": "moved",
+    "deleted": "deleted",
+    "persons": "persons",
+    "follow_ups": "follow-ups",
+    "promoted": "promoted",
+    "erased": "erased",
+    "survivors": "survivors",
+}
+"""Metadata that the table shows, and under which name."""
+
+
+def _what(tags: dict[str, str] | None, partition: str | None) -> str:
+    return partition or " to ".join(sorted({*(tags or {}).values()}))
+
+
+def main() -> int:
     began = time.monotonic()
     settings = Settings.load()
-    with connect(settings, progress=_say) as platform, dg.DagsterInstance.get() as instance:
-        sample = settings.inbox_path / "sample"
+    with connect(settings, progress=say) as platform, dg.DagsterInstance.get() as instance:
+        sample = settings.home_path / "sample"
         if not (sample / "truth").exists():
             summary = write_sample(sample, Config.sample())
-            _say(f"sample written: {summary.turns} turns of dialogue")
-        run_jobs(defs, instance, platform)
-        _summary(platform, time.monotonic() - began)
+            say(f"sample written: {summary.turns} turns of dialogue, {summary.rows['behaviour']} behaviour events")
+        quarter = Quarter(instance)
+        months = sorted({path.stem[-7:] for path in (sample / "logs").rglob("*-20*.*")})
+        arrivals = [(month, _arrival(month)) for month in months]
+        arrivals[-1] = (arrivals[-1][0], _last_midnight(sample))
+        for number, (month, now) in enumerate(arrivals):
+            after = arrivals[number + 1][1] if number + 1 < len(arrivals) else now
+            _arrive(sample / "logs", month, settings.inbox_path)
+            live(quarter, platform, now, after)
+        _forget_somebody(quarter, platform, arrivals[-1][1])
+        _summary(platform, quarter, time.monotonic() - began)
     return 0
 
 
-def run_jobs(defs: dg.Definitions, instance: dg.DagsterInstance, platform: Platform) -> None:
-    """Land what is new, cut the days that it touched, derive the subjects whose rows changed."""
-    files = pipeline.unlanded(platform, pipeline.log_files(platform.settings.inbox_path))
-    if files:
-        _run(defs, instance, land_logs.name, f"landing {len(files)} files", {})
-    for first, last in day_ranges(list(platform.ledger.touched_days())):
-        _run(defs, instance, day_job.name, f"steps 1-4, {first} to {last}", range_tags(first, last))
+def live(quarter: Quarter, platform: Platform, now: datetime, until: datetime) -> None:
+    """What the schedules and sensors launch from ``now``, when new logs have arrived, until ``until``."""
+    platform.clock = FixedClock(now)
+    if files.unlanded(platform, files.log_files(platform.settings.inbox_path)):
+        quarter.run("land_logs", now)
+    for first, last in day_ranges(list(platform.ledger.touched_days()), now):
+        quarter.run("day_job", now, range_tags(first, last))
+    derive(quarter, platform, now)
+    for key in missing(quarter.instance, "reward_champion", _quarters(now)):
+        quarter.run("reward_job", now, partition=key)
+    derive(quarter, platform, now)  # a promoted model has everybody derived anew
+    weeks = missing(quarter.instance, "weekly_reflection", _weeks(platform, now))
+    if weeks:
+        quarter.run("reflection_job", now, range_tags(weeks[0], weeks[-1]))
+    for subject, question in QUESTIONS:
+        note_answer(platform, ask(platform, subject, question))
+    days = missing(quarter.instance, "memory_tiers", _days(now, until))
+    if days:
+        quarter.run("tier_job", until, range_tags(days[0], days[-1]))
+
+
+def derive(quarter: Quarter, platform: Platform, now: datetime) -> None:
+    """Derive the subjects that something touched, if any."""
     buckets = platform.ledger.touched_buckets()
     if buckets:
-        first, last = bucket_key(min(buckets)), bucket_key(max(buckets))
-        _run(defs, instance, bucket_job.name, f"steps 5-7, buckets {first} to {last}", range_tags(first, last))
+        quarter.run("bucket_job", now, range_tags(bucket_key(min(buckets)), bucket_key(max(buckets))))
 
 
-def _run(defs: dg.Definitions, instance: dg.DagsterInstance, job: str, what: str, tags: dict[str, str]) -> None:
-    began = time.monotonic()
-    defs.resolve_job_def(job).execute_in_process(instance=instance, tags=tags, run_config=QUIET)
-    _say(f"{what}: {time.monotonic() - began:.1f} s")
+def missing(instance: dg.DagsterInstance, asset: str, keys: Sequence[str]) -> list[str]:
+    """The partitions that were never materialised."""
+    done = instance.get_materialized_partitions(dg.AssetKey(asset))
+    return [key for key in keys if key not in done]
 
 
-def _say(line: str) -> None:
+def _arrival(month: str) -> datetime:
+    """The first of the month after."""
+    first = date.fromisoformat(f"{month}-01")
+    following = (first + timedelta(days=32)).replace(day=1)
+    return datetime(following.year, following.month, 1, tzinfo=UTC)
+
+
+def _last_midnight(sample: Path) -> datetime:
+    config = Config.sample()
+    end = config.start + timedelta(days=config.days)
+    return datetime(end.year, end.month, end.day, tzinfo=UTC)
+
+
+def _arrive(logs: Path, month: str, inbox: Path) -> None:
+    for path in sorted(logs.rglob(f"*-{month}.*")):
+        target = inbox / path.relative_to(logs)
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, target.with_suffix(".part"))
+            target.with_suffix(".part").rename(target)  # whole or not at all: a sensor may be looking
+
+
+def _quarters(now: datetime) -> list[str]:
+    """The quarter whose last logs have arrived by ``now``: the one of the day before."""
+    day = (now - timedelta(days=1)).date()
+    return [date(day.year, 3 * ((day.month - 1) // 3) + 1, 1).isoformat()] if _closes(now) else []
+
+
+def _closes(now: datetime) -> bool:
+    """Whether a quarter's logs are complete: on its last month's arrival, and at the end of the sample."""
+    return now.month in (1, 4, 7, 10) or now.day != 1
+
+
+def _weeks(platform: Platform, now: datetime) -> list[str]:
+    """Mondays of the weeks with landed days that have ended by ``now``."""
+    days = [day for day, counts in platform.ledger.day_counts().items() if counts["landed"]]
+    mondays = {date.fromisoformat(d) - timedelta(days=date.fromisoformat(d).weekday()) for d in days}
+    return sorted(m.isoformat() for m in mondays if m + timedelta(days=7) <= now.date())
+
+
+def _days(now: datetime, until: datetime) -> list[str]:
+    return [(now + timedelta(days=n)).date().isoformat() for n in range((until - now).days)]
+
+
+def ask(platform: Platform, subject: str, question: str) -> Any:
+    """A recall at the platform's present."""
+    return platform.recall.recall(question, tenant=platform.settings.tenant, subject=subject, limit=5)
+
+
+def _forget_somebody(quarter: Quarter, platform: Platform, now: datetime) -> None:
+    """File and approve a request to forget one person, carry it out, look again; then the health checks."""
+    owner = Owner(platform.settings.tenant, FORGOTTEN)
+    if owner.key in platform.authority.people([owner.key]):
+        request_id = forget.request_erasure(platform, owner, "sample run")
+        forget.approve_erasure(platform, request_id, "sample run")
+    if forget.waiting_erasures(platform):
+        quarter.run("erasure_job", now)
+        for first, last in day_ranges(list(platform.ledger.touched_days()), now):
+            quarter.run("day_job", now, range_tags(first, last))
+        derive(quarter, platform, now)
+    if quarter.runs:
+        quarter.run("sweep_job", now)
+        quarter.run("health_job", now)
+
+
+def say(line: str) -> None:
     print(f"  {line}", flush=True)
 
 
-def _summary(platform: Platform, seconds: float) -> None:
-    accounts = pipeline.accounts(platform)
+def _summary(platform: Platform, quarter: Quarter, seconds: float) -> None:
+    accounts = audit.accounts(platform)
     visible = platform.authority.counts()
     nodes, edges = platform.graph.count()
     outcomes = Counter[str](platform.lake.read(DECISIONS, columns=["outcome"])["outcome"].to_pylist())
@@ -75,32 +227,29 @@ def _summary(platform: Platform, seconds: float) -> None:
         "  duplicates": accounts.duplicates,
         "  of nobody": accounts.nobody,
         "  quarantined": f"{sum(accounts.quarantined.values())}  {accounts.quarantined}",
+        "  erased": accounts.erased,
         "  not accounted for": accounts.balance,
         "event slices": platform.lake.read(SLICES, columns=["slice_id"]).num_rows,
         "decisions of the gate": f"{sum(outcomes.values())}  {dict(sorted(outcomes.items()))}",
-        "memories (PostgreSQL)": f"{visible['memories']}  { {k: v for k, v in visible.items() if k != 'memories'} }",
+        "memories (PostgreSQL)": f"{visible['memories']}  { ({k: v for k, v in visible.items() if k != 'memories'}) }",
         "  vectors (Milvus)": platform.vectors.count(),
         "  graph (Bolt)": f"{nodes} nodes, {edges} edges",
         "  archived texts (S3)": len(platform.cold.keys()),
         "  keys (Valkey)": platform.hot.count(),
     }
+    if quarter.runs:
+        print(f"\n{'job':<16}{'runs':>5}{'seconds':>9}   what it did")
+    for job in (j.name for j in schedules.JOBS):
+        if job in quarter.runs:
+            numbers = ", ".join(f"{n:,} {name}" for name, n in quarter.did[job].items() if n)
+            print(f"{job:<16}{quarter.runs[job]:>5}{quarter.seconds[job]:>9.1f}   {numbers}")
     print()
     for name, value in rows.items():
         print(f"{name:<24} {value}")
     for subject, question in QUESTIONS:
         print(f"\n{subject} asks: {question}")
-        print_answer(
-            platform.recall.recall(
-                question, tenant=platform.settings.tenant, subject=subject, as_of=_end(platform), limit=5
-            )
-        )
+        print_answer(ask(platform, subject, question))
     print(f"\n{seconds:.0f} s in all. The same in the Dagster UI: make ui, then http://127.0.0.1:3000")
-
-
-def _end(platform: Platform) -> datetime | None:
-    """The sample's present: the end of its last day."""
-    manifest = platform.ledger.manifest()
-    return manifest.landed_through if manifest else None
 
 
 if __name__ == "__main__":

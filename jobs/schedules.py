@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import dagster as dg
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
-from assets import base, derived, landing
-from assets.partitions import DAYS, DAYS_PER_RUN, bucket_key
-from memory_pipelines import pipeline
+from assets import base, derived, landing, life, reward
+from assets.partitions import DAYS, DAYS_PER_RUN, QUARTERS, WEEKS, bucket_key
 from memory_pipelines.model import day_of, shift_day
+from memory_pipelines.pipeline import files, forget
 from resources.platform import PlatformResource
 
 IN_PROGRESS = [
@@ -19,21 +19,65 @@ IN_PROGRESS = [
     dg.DagsterRunStatus.STARTED,
 ]
 
+EXCLUSIVE = "memory_pipelines/exclusive"
+"""One run at a time per value of this tag (see dagster.yaml): two runs over the same days or buckets would only
+repeat each other's work."""
+
 land_logs = dg.define_asset_job(
     "land_logs",
     selection=dg.AssetSelection.assets(landing.landed_logs),
     description="Read the files in the inbox that were not read before.",
+    tags={EXCLUSIVE: "landing"},
 )
 day_job = dg.define_asset_job(
     "day_job",
     selection=dg.AssetSelection.assets(*base.ASSETS),
     partitions_def=DAYS,
     description="Steps 1-4 of one day or a range of days, ending in the manifest.",
+    tags={EXCLUSIVE: "days"},
 )
 bucket_job = dg.define_asset_job(
     "bucket_job",
     selection=dg.AssetSelection.assets(*derived.ASSETS),
     description="Steps 5-7 for the touched subjects of one bucket or a range of buckets.",
+    tags={EXCLUSIVE: "buckets"},
+)
+tier_job = dg.define_asset_job(
+    "tier_job",
+    selection=dg.AssetSelection.assets(life.memory_tiers),
+    partitions_def=DAYS,
+    description="Scores and tiers as of a day's end: moves between hot, warm and cold, and deletions.",
+    tags={EXCLUSIVE: "buckets"},
+)
+health_job = dg.define_asset_job(
+    "health_job",
+    selection=dg.AssetSelection.assets(life.memory_health, life.tier_plan),
+    description="The health metrics and the dry run of tonight's tiers.",
+)
+reflection_job = dg.define_asset_job(
+    "reflection_job",
+    selection=dg.AssetSelection.assets(life.weekly_reflection),
+    partitions_def=WEEKS,
+    description="A reflection per person on the week that has ended.",
+    tags={EXCLUSIVE: "buckets"},
+)
+reward_job = dg.define_asset_job(
+    "reward_job",
+    selection=dg.AssetSelection.assets(*reward.ASSETS),
+    partitions_def=QUARTERS,
+    description="Retrain the reward model on what a quarter showed; promoted only if it is better.",
+    tags={EXCLUSIVE: "reward"},
+)
+erasure_job = dg.define_asset_job(
+    "erasure_job",
+    selection=dg.AssetSelection.assets(life.erasure_certificates),
+    description="Carry out approved requests to forget somebody.",
+    tags={EXCLUSIVE: "erasure"},
+)
+sweep_job = dg.define_asset_job(
+    "sweep_job",
+    selection=dg.AssetSelection.assets(life.erasure_sweep),
+    description="Look again for everybody who was erased.",
 )
 
 daily = dg.build_schedule_from_partitioned_job(
@@ -43,12 +87,33 @@ daily = dg.build_schedule_from_partitioned_job(
     minute_of_hour=30,
     description="Each night the day that has ended.",
 )
+nightly_tiers = dg.build_schedule_from_partitioned_job(
+    tier_job, name="nightly_tiers", hour_of_day=2, minute_of_hour=0, description="Each night, after the day's memories."
+)
+weekly_reflections = dg.build_schedule_from_partitioned_job(
+    reflection_job,
+    name="weekly_reflections",
+    hour_of_day=3,
+    minute_of_hour=0,
+    description="Each Monday, on the week before.",
+)
+quarterly_retraining = dg.build_schedule_from_partitioned_job(
+    reward_job, name="quarterly_retraining", description="On the first day of each quarter, on the quarter before."
+)
+daily_health = dg.ScheduleDefinition(
+    job=health_job, name="daily_health", cron_schedule="30 5 * * *", description="Each morning."
+)
+weekly_sweep = dg.ScheduleDefinition(
+    job=sweep_job, name="weekly_sweep", cron_schedule="0 4 * * 0", description="Each Sunday."
+)
 
 
 @dg.sensor(job=land_logs, minimum_interval_seconds=30, description="New files in the inbox are landed.")
-def inbox(memory: PlatformResource) -> dg.RunRequest | dg.SkipReason:
+def inbox(context: dg.SensorEvaluationContext, memory: PlatformResource) -> dg.RunRequest | dg.SkipReason:
+    if _running(context, land_logs.name):
+        return dg.SkipReason("files are being landed")
     with memory.open() as platform:
-        waiting = pipeline.unlanded(platform, pipeline.log_files(platform.settings.inbox_path))
+        waiting = files.unlanded(platform, files.log_files(platform.settings.inbox_path))
     if not waiting:
         return dg.SkipReason("no new file in the inbox")
     return dg.RunRequest()
@@ -83,6 +148,17 @@ def touched_buckets(context: dg.SensorEvaluationContext, memory: PlatformResourc
     return dg.RunRequest(tags=range_tags(bucket_key(min(waiting)), bucket_key(max(waiting))))
 
 
+@dg.sensor(job=erasure_job, minimum_interval_seconds=60, description="Approved erasure requests are carried out.")
+def approved_erasures(context: dg.SensorEvaluationContext, memory: PlatformResource) -> dg.RunRequest | dg.SkipReason:
+    if _running(context, erasure_job.name):
+        return dg.SkipReason("an erasure is under way")
+    with memory.open() as platform:
+        waiting = forget.waiting_erasures(platform)
+    if not waiting:
+        return dg.SkipReason("no approved request waits")
+    return dg.RunRequest()
+
+
 def range_tags(first: str, last: str) -> dict[str, str]:
     """Tags of a run over a range of partitions, both ends included."""
     return {ASSET_PARTITION_RANGE_START_TAG: first, ASSET_PARTITION_RANGE_END_TAG: last}
@@ -104,6 +180,16 @@ def _running(context: dg.SensorEvaluationContext, *jobs: str) -> bool:
     return any(context.instance.get_runs_count(dg.RunsFilter(job_name=job, statuses=IN_PROGRESS)) for job in jobs)
 
 
-JOBS = [land_logs, day_job, bucket_job]
-SCHEDULES = [daily]
-SENSORS = [inbox, touched_days, touched_buckets]
+JOBS = [
+    land_logs,
+    day_job,
+    bucket_job,
+    tier_job,
+    health_job,
+    reflection_job,
+    reward_job,
+    erasure_job,
+    sweep_job,
+]
+SCHEDULES = [daily, nightly_tiers, weekly_reflections, quarterly_retraining, daily_health, weekly_sweep]
+SENSORS = [inbox, touched_days, touched_buckets, approved_erasures]

@@ -10,10 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memory_pipelines.errors import MemoryPipelinesError
 from memory_pipelines.settings import Settings, documented
+
+if TYPE_CHECKING:
+    from memory_pipelines.wiring import Platform
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,12 +72,12 @@ def _instant(text: str) -> datetime:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    from memory_pipelines import pipeline
+    from memory_pipelines.pipeline import files
     from memory_pipelines.wiring import connect
 
-    files = [f for path in arguments.paths for f in (pipeline.log_files(path) if path.is_dir() else [path])]
+    paths = [f for path in arguments.paths for f in (files.log_files(path) if path.is_dir() else [path])]
     with connect() as platform:
-        results = pipeline.land(platform, files, print)
+        results = files.land(platform, paths, print)
         print(f"{len(platform.ledger.touched_days())} days wait for the day job")
     for result in results:
         if result.error:
@@ -114,11 +117,11 @@ def print_answer(answer: Any) -> None:
 
 
 def _accounts(arguments: argparse.Namespace) -> int:
-    from memory_pipelines import pipeline
+    from memory_pipelines.pipeline import audit
     from memory_pipelines.wiring import connect
 
     with connect() as platform:
-        accounts = pipeline.accounts(platform)
+        accounts = audit.accounts(platform)
     print(json.dumps(accounts.as_dict(), ensure_ascii=False, indent=2))
     return 0 if accounts.balance == 0 else 1
 
@@ -134,10 +137,10 @@ def _doctor(arguments: argparse.Namespace) -> int:
     failures = 0
     with connect(progress=print) as platform:
         checks: dict[str, Callable[[], str]] = {
-            "lake": lambda: f"newest manifest: {platform.ledger.manifest()}",
+            "lake": lambda: _landed_through(platform),
             "relational": lambda: f"{platform.authority.counts()}",
             "vector": lambda: f"{platform.vectors.count()} entries",
-            "graph": lambda: f"{platform.graph.count()} nodes and edges",
+            "graph": lambda: " nodes, ".join(str(n) for n in platform.graph.count()) + " edges",
             "hot": lambda: f"{platform.hot.count()} keys",
             "cold": lambda: f"{len(platform.cold.keys())} objects",
         }
@@ -148,6 +151,11 @@ def _doctor(arguments: argparse.Namespace) -> int:
                 failures += 1
                 print(f"{store:<12} FAULT {error}")
     return 1 if failures else 0
+
+
+def _landed_through(platform: "Platform") -> str:
+    manifest = platform.ledger.manifest()
+    return "nothing committed yet" if manifest is None else f"landed through {manifest.landed_through:%Y-%m-%d %H:%M}Z"
 
 
 def _secret(name: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets import base, derived, landing
+from assets import base, derived, landing, life, reward
 from jobs import schedules
 from resources.platform import PlatformResource
 
@@ -15,8 +15,15 @@ from resources.platform import PlatformResource
 def build_defs(**overrides: Any) -> dg.Definitions:
     """All definitions. ``overrides`` set fields of the platform resource, such as ``home`` and ``now``."""
     return dg.Definitions(
-        assets=[landing.raw_logs, *landing.ASSETS, *base.ASSETS, *derived.ASSETS],
-        asset_checks=[*landing.CHECKS, *base.CHECKS, *derived.CHECKS],
+        assets=[
+            landing.raw_logs,
+            *landing.ASSETS,
+            *base.ASSETS,
+            *derived.ASSETS,
+            *reward.ASSETS,
+            *life.ASSETS,
+        ],
+        asset_checks=[*landing.CHECKS, *base.CHECKS, *derived.CHECKS, *reward.CHECKS, *life.CHECKS],
         jobs=schedules.JOBS,
         schedules=schedules.SCHEDULES,
         sensors=schedules.SENSORS,

@@ -48,6 +48,18 @@ class Settings:
     profile: str = _setting("assistant", "life profile of memories: assistant or commerce")
     quarantine_max_share: float = _setting(0.2, "share of quarantined rows of a file above which its check fails")
     token_budget: int = _setting(1500, "tokens that one recall may fill")
+    certificate_secret: str = _setting("", "secret that signs erasure certificates; default: `<home>/certificate.key`")
+    llm_url: str = _setting(
+        "", "OpenAI-compatible endpoint, `http(s)://host:port/v1`; empty: no language model is asked"
+    )
+    llm_model: str = _setting("", "name of the language model")
+    llm_api_key: str = _setting("", "API key of the language model")
+    llm_max_tokens_per_run: int = _setting(200_000, "tokens, in and out, that one run may use")
+    llm_max_cost_per_run: float = _setting(
+        0.0, "money that one run may cost, in the currency of the prices; 0: no limit"
+    )
+    llm_price_per_1k_in: float = _setting(0.0, "price of 1,000 tokens of a prompt")
+    llm_price_per_1k_out: float = _setting(0.0, "price of 1,000 tokens of a reply")
 
     @classmethod
     def load(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Self:
@@ -73,6 +85,9 @@ class Settings:
             raise SettingError(f"{PREFIX}BUCKETS must be 1 to 4096")
         if not 0 <= self.quarantine_max_share <= 1:
             raise SettingError(f"{PREFIX}QUARANTINE_MAX_SHARE must be in [0, 1]")
+        for name in ("max_tokens_per_run", "max_cost_per_run", "price_per_1k_in", "price_per_1k_out"):
+            if not 0 <= getattr(self, f"llm_{name}") < float("inf"):
+                raise SettingError(f"{PREFIX}LLM_{name.upper()} must be 0 or more")
 
     @property
     def home_path(self) -> Path:

@@ -17,11 +17,17 @@ from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, Lake, 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from memory_pipelines.erasure.places import Stores
     from memory_pipelines.models.base import Embedder
     from memory_pipelines.recall import Recall
+    from memory_pipelines.stores.accesses import AccessLog
+    from memory_pipelines.stores.exclusion import Exclusion
     from memory_pipelines.stores.ledger import Ledger
+    from memory_pipelines.stores.links import IdentityLinks
     from memory_pipelines.stores.publish import Publisher
+    from memory_pipelines.stores.registry import ModelRegistry
     from memory_pipelines.stores.relational import PostgresAuthority
+    from memory_pipelines.stores.tasks import TaskList
 
 EMBEDDED = {
     "postgres": "postgres_url",
@@ -79,6 +85,42 @@ class Platform:
         from memory_pipelines.stores.relational import PostgresAuthority
 
         return PostgresAuthority(self._engine)
+
+    @cached_property
+    def accesses(self) -> "AccessLog":
+        from memory_pipelines.stores.accesses import AccessLog
+
+        return AccessLog(self._engine)
+
+    @cached_property
+    def links(self) -> "IdentityLinks":
+        from memory_pipelines.stores.links import IdentityLinks
+
+        return IdentityLinks(self._engine)
+
+    @cached_property
+    def registry(self) -> "ModelRegistry":
+        from memory_pipelines.stores.registry import ModelRegistry
+
+        return ModelRegistry(self._engine)
+
+    @cached_property
+    def tasks(self) -> "TaskList":
+        from memory_pipelines.stores.tasks import TaskList
+
+        return TaskList(self._engine)
+
+    @cached_property
+    def exclusion(self) -> "Exclusion":
+        from memory_pipelines.stores.exclusion import Exclusion
+
+        return Exclusion(self._engine)
+
+    @cached_property
+    def erasure_stores(self) -> "Stores":
+        from memory_pipelines.erasure.places import Stores
+
+        return Stores(self._engine, self.lake, [self.vectors], self.graph, self.hot, self.cold, self.exclusion)
 
     @cached_property
     def embedder(self) -> "Embedder":
@@ -147,6 +189,7 @@ class Platform:
             self.embedder,
             self.clock,
             self.settings.token_budget,
+            links=self.links,
         )
 
     def close(self) -> None:

@@ -1,0 +1,226 @@
+"""Public dialogue sets as logs that the platform reads.
+
+Belongs here: how each set's files become rows, and what was assumed where the set says nothing. Does not belong
+here: running or judging anything. Each converter reads a folder of the data and writes one log file; no text of
+a set is kept in the repository.
+
+Assumptions. Times: only LoCoMo has them (of sessions; turns follow 30 seconds apart); elsewhere conversation
+``k`` begins ``k`` hours after ``BEGIN`` and its messages follow a minute apart. Speakers: in LoCoMo both are
+people, each a subject. In CrossWOZ a subject is the annotator who played the customer, in tau-bench the
+customer whose id a tool told, in JDDC each line is one customer. JDDC has no roles: within a line of
+questions (``train.enc``) speakers are taken to alternate, the customer first, and the line of answers
+(``train.dec``) is the agent's; that is often wrong, so this set shows cleaning and accounts, not quality.
+"""
+
+import csv
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+BEGIN = datetime(2024, 1, 1, 9, tzinfo=UTC)
+JDDC_ROWS = 20_000
+_TURN = re.compile(r"^(user|assistant|tool): ", re.M)
+_CUSTOMER = re.compile(r"[a-z]+_[a-z]+_\d+")
+_EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
+
+
+@dataclass(frozen=True)
+class Question:
+    """``evidence``: turn ids that answer it; empty where the set says nothing."""
+
+    subject: str
+    text: str
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """``convert`` writes ``file`` from the data folder; ``samples`` are asked of the people most is known about."""
+
+    name: str
+    scenario: str
+    file: str
+    convert: Callable[[Path, Path], None]
+    samples: tuple[str, ...] = ()
+
+
+# ---- LoCoMo
+
+
+def locomo(data: Path, file: Path) -> None:
+    """The first conversation of the dev set, as native JSON lines."""
+    _write_lines(file, locomo_rows(locomo_sample(data)))
+
+
+def locomo_rows(sample: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every turn with its own id; image captions are left out."""
+    name, conversation = sample["sample_id"], sample["conversation"]
+    for session, turns in sorted(conversation.items()):
+        if not isinstance(turns, list):
+            continue
+        at = datetime.strptime(conversation[f"{session}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+        for i, turn in enumerate(turns):
+            yield {
+                "turn_id": f"{name}/{turn['dia_id']}",
+                "conversation_id": name,
+                "session_id": f"{name}/{session}",
+                "user_id": turn["speaker"],
+                "role": "user",
+                "occurred_at": (at + timedelta(seconds=30 * i)).isoformat(),
+                "text": turn["text"],
+            }
+
+
+def locomo_questions(sample: dict[str, Any]) -> list[Question]:
+    """The conversation's answerable questions (category 5 is not), each with the turns that answer it.
+
+    Asked of the speaker whom the question names; of nobody (an empty subject) if it names both or neither."""
+    name, conversation = sample["sample_id"], sample["conversation"]
+    known = {turn["dia_id"] for turns in conversation.values() if isinstance(turns, list) for turn in turns}
+    speakers = (conversation["speaker_a"], conversation["speaker_b"])
+    questions = []
+    for item in sample["qa"]:
+        found = _EVIDENCE.findall(" ".join(item.get("evidence") or []))
+        ids = dict.fromkeys(f"D{int(session)}:{int(turn)}" for session, turn in found)
+        evidence = tuple(f"{name}/{turn}" for turn in ids if turn in known)
+        if item["category"] == 5 or not evidence:
+            continue
+        named = [speaker for speaker in speakers if speaker in item["question"]]
+        questions.append(Question(f"u:{named[0]}" if len(named) == 1 else "", item["question"], evidence))
+    return questions
+
+
+def locomo_speakers(sample: dict[str, Any]) -> tuple[str, str]:
+    """The subjects of both speakers."""
+    conversation = sample["conversation"]
+    return f"u:{conversation['speaker_a']}", f"u:{conversation['speaker_b']}"
+
+
+def locomo_sample(data: Path) -> dict[str, Any]:
+    """The first conversation of the dev set, as its file has it."""
+    samples: list[dict[str, Any]] = json.loads((data / "locomo" / "locomo_dev.json").read_text(encoding="utf-8"))
+    return samples[0]
+
+
+# ---- CrossWOZ
+
+
+def crosswoz(data: Path, file: Path) -> None:
+    """The validation set, as OpenAI messages."""
+    with zipfile.ZipFile(data / "crosswoz_zh" / "val.json.zip") as archive:
+        dialogues = json.loads(archive.read("val.json"))
+    _write_lines(file, crosswoz_rows(dialogues))
+
+
+def crosswoz_rows(dialogues: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    roles = {"usr": "user", "sys": "assistant"}
+    for k, (name, dialogue) in enumerate(sorted(dialogues.items())):
+        said = [(roles[message["role"]], message["content"]) for message in dialogue["messages"]]
+        yield _conversation(k, name, f"annotator-{dialogue['sys-usr'][1]}", said)
+
+
+# ---- JDDC
+
+
+def jddc(data: Path, file: Path) -> None:
+    """The first 20,000 messages, as CSV."""
+    folder = data / "jddc_baseline_zh"
+    with (folder / "train.enc").open(encoding="utf-8") as asked, (folder / "train.dec").open(encoding="utf-8") as told:
+        pairs = list(zip(asked, told, strict=True))
+    stream = io.StringIO(newline="")
+    rows = list(islice(jddc_rows(pairs), JDDC_ROWS))
+    writer = csv.DictWriter(stream, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    file.write_text(stream.getvalue(), encoding="utf-8", newline="")
+
+
+def jddc_rows(pairs: list[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    """Messages are what stands between commas; a line of questions and its line of answers are a conversation."""
+    for k, (asked, told) in enumerate(pairs):
+        said = [(("user", "agent")[i % 2], text) for i, text in enumerate(_pieces(asked))]
+        said += [("agent", text) for text in _pieces(told)]
+        for i, (role, text) in enumerate(said):
+            yield {
+                "conversation_id": f"jddc-{k}",
+                "user_id": f"jddc-{k}",
+                "role": role,
+                "occurred_at": _time(k, i),
+                "text": text,
+            }
+
+
+def _pieces(line: str) -> list[str]:
+    return [piece for piece in line.strip().split(",") if piece]
+
+
+# ---- tau-bench
+
+
+def tau_bench(data: Path, file: Path) -> None:
+    """All few-shot conversations, as OpenAI messages; tool results are rows of the role ``tool``."""
+    shown = []
+    for path in sorted((data / "tau_bench").glob("*few_shot.jsonl")):
+        domain = "airline" if "Airline" in path.name else "retail"
+        lines = path.read_text(encoding="utf-8").splitlines()
+        shown += [(f"{domain}-{i}", json.loads(line)["messages_display"]) for i, line in enumerate(lines)]
+    _write_lines(file, tau_bench_rows(shown))
+
+
+def tau_bench_rows(shown: list[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    """A message ``None`` is one that only calls a tool: it has no content."""
+    for k, (name, text) in enumerate(shown):
+        parts = _TURN.split(text)
+        said = [(role, body.strip()) for role, body in zip(parts[1::2], parts[2::2], strict=True)]
+        customer = next((body for role, body in said if role == "tool" and _CUSTOMER.fullmatch(body)), name)
+        yield _conversation(k, name, customer, [(role, None if body == "None" else body) for role, body in said])
+
+
+# ---- what they share
+
+
+def _conversation(k: int, name: str, user: str, said: list[tuple[str, str | None]]) -> dict[str, Any]:
+    messages = [{"role": role, "content": text, "created_at": _time(k, i)} for i, (role, text) in enumerate(said)]
+    return {"id": name, "user": user, "messages": messages}
+
+
+def _time(conversation: int, message: int) -> str:
+    return (BEGIN + timedelta(hours=conversation, minutes=message)).isoformat()
+
+
+def _write_lines(file: Path, rows: Iterator[dict[str, Any]]) -> None:
+    with file.open("w", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+DATA_SETS = (
+    DataSet("locomo", "assistant", "locomo.jsonl", locomo),
+    DataSet(
+        "crosswoz",
+        "customer_service",
+        "crosswoz.jsonl",
+        crosswoz,
+        ("我之前想找什么样的酒店？", "我问过哪些景点？", "之前推荐的餐馆人均消费多少？"),
+    ),
+    DataSet(
+        "jddc",
+        "customer_service",
+        "jddc.csv",
+        jddc,
+        ("我之前反映过什么问题？", "我的订单怎么了？", "我要求退货了吗？"),
+    ),
+    DataSet(
+        "tau_bench",
+        "customer_service",
+        "tau_bench.jsonl",
+        tau_bench,
+        ("What did I want to return or exchange?", "Which flight did I ask about?", "What is my address?"),
+    ),
+)

@@ -1,0 +1,168 @@
+"""The reward model over the stores: its rows, its training, its promotion.
+
+Belongs here: reading, one call into ``reward``, writing. Does not belong here: features, metrics, verdicts.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from memory_pipelines.pipeline.lock import uses_lake
+from memory_pipelines.quality.distribution import WINDOW, Problem, check_impacts
+from memory_pipelines.quality.suites import SuiteResult, feature_frame, run_suite
+from memory_pipelines.reward.evaluate import Metrics, default_cut, evaluate, time_split
+from memory_pipelines.reward.features import NAMES
+from memory_pipelines.reward.fit import InsufficientDataError, RewardModel, feature_rows, fit
+from memory_pipelines.reward.labels import reward_events
+from memory_pipelines.reward.promote import Verdict, decide
+from memory_pipelines.stores.canonical import canonical_hash
+from memory_pipelines.stores.registry import ModelRow
+from memory_pipelines.tables import BEHAVIOUR, EMOTIONS, EXCHANGES, IMPACTS, INTENTS, REWARD_EVENTS, TIME
+from memory_pipelines.wiring import Platform
+
+KIND = "reward"
+CHALLENGER = "challenger"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A challenger, or why there is none. ``scores`` are its final ones of the 90 days before ``as_of``."""
+
+    row: ModelRow | None
+    metrics: Metrics | None
+    scores: np.ndarray[tuple[int], np.dtype[np.float64]]
+    nothing_to_do: str = ""
+
+
+@uses_lake
+def collect_reward_events(platform: Platform, as_of: datetime) -> pa.Table:
+    """REWARD_EVENTS of everything known at ``as_of``, in place of what was collected before."""
+    manifest = platform.ledger.manifest()
+    if manifest is None:
+        return REWARD_EVENTS.schema.empty_table()
+    events = labelled_events(platform, manifest.versions, manifest.model_set, as_of)
+    rows = reward_events(events, platform.lake.read(BEHAVIOUR), as_of)
+    platform.lake.write(REWARD_EVENTS, rows, [])
+    return rows
+
+
+def labelled_events(
+    platform: Platform,
+    versions: Mapping[str, int],
+    model_set: str,
+    as_of: datetime,
+    where: Sequence[tuple[str, str, object]] = (),
+) -> pa.Table:
+    """One row per labelled exchange of the committed days before ``as_of``, as ``reward_events`` wants them."""
+    committed = pa.array(list(platform.ledger.day_counts()), pa.string())
+    exchanges = platform.lake.read(
+        EXCHANGES,
+        columns=["tenant", "subject", "exchange_id", "started_at", "day", "owner", "bucket"],
+        where=[*where, ("started_at", "<", as_of)],
+        version=versions[EXCHANGES.name],
+    )
+    exchanges = exchanges.filter(pc.is_in(exchanges["day"], value_set=committed)).drop_columns(["day"])
+    for spec, columns in ((INTENTS, ["intent", "category"]), (EMOTIONS, ["emotion_score"])):
+        labels = platform.lake.read(
+            spec,
+            columns=["exchange_id", *columns],
+            where=[*where, ("model_set", "=", model_set)],
+            version=versions[spec.name],
+        )
+        exchanges = exchanges.join(labels, keys="exchange_id", join_type="inner")
+    return exchanges.rename_columns(["occurred_at" if n == "started_at" else n for n in exchanges.column_names])
+
+
+@uses_lake
+def train_reward(platform: Platform, as_of: datetime) -> Trained:
+    """Fit a challenger on the collected rows and note it in the registry; too little data is no failure."""
+    rows = platform.lake.read(REWARD_EVENTS, where=[("occurred_at", "<", as_of)])
+    try:
+        train, holdout = time_split(rows, default_cut(rows))
+        model = fit(train)
+        metrics = evaluate(model, holdout)
+    except InsufficientDataError as error:
+        return Trained(None, None, np.zeros(0), str(error))
+    times = pc.min_max(train["occurred_at"]).as_py()
+    row = ModelRow(
+        model_id=model.model_id,
+        kind=KIND,
+        created_at=platform.clock.now(),
+        data_from=times["min"],
+        data_to=as_of,
+        data_hash=canonical_hash(REWARD_EVENTS, train),
+        rows=train.num_rows,
+        metrics=metrics.as_json(),
+        verdict=CHALLENGER,
+        body=model.body,
+    )
+    platform.registry.add(row)
+    return Trained(row, metrics, recent_scores(model, rows, as_of))
+
+
+def recent_scores(model: RewardModel, rows: pa.Table, as_of: datetime) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Final scores of the events of the 90 days before ``as_of`` whose window has closed."""
+    recent = pc.field("window_closed") & (pc.field("occurred_at") >= pa.scalar(as_of - WINDOW, TIME))
+    scores: np.ndarray[tuple[int], np.dtype[np.float64]] = model.predict(feature_rows(rows.filter(recent)))
+    return scores
+
+
+def challenger(platform: Platform, as_of: datetime | None = None) -> ModelRow | None:
+    """The newest model, by the end of its data (``as_of``: exactly the one trained for that instant)."""
+    rows = [r for r in platform.registry.rows(KIND) if as_of is None or r.data_to == as_of]
+    return max(rows, key=lambda r: (r.data_to, r.created_at, r.model_id), default=None)
+
+
+@uses_lake
+def challenger_problems(platform: Platform, as_of: datetime | None = None) -> list[Problem]:
+    """Faults of the distribution of the newest challenger's scores; none without a challenger."""
+    row = challenger(platform, as_of)
+    if row is None:
+        return []
+    rows = platform.lake.read(REWARD_EVENTS, where=[("occurred_at", "<", row.data_to)])
+    return check_impacts(recent_scores(RewardModel(row.body), rows, row.data_to))
+
+
+@uses_lake
+def decide_reward(platform: Platform, as_of: datetime) -> Verdict:
+    """Champion against challenger on the same held-out events; a promotion has everybody derived anew."""
+    row = challenger(platform, as_of)
+    if row is None:
+        return Verdict(False, "there is no challenger")
+    champion = platform.registry.champion(KIND)
+    if champion is not None and champion.model_id == row.model_id:
+        return Verdict(True, "the challenger is the champion already")
+    rows = platform.lake.read(REWARD_EVENTS, where=[("occurred_at", "<", as_of)])
+    _, holdout = time_split(rows, default_cut(rows))
+    against = None if champion is None else evaluate(RewardModel(champion.body), holdout)
+    problems = [problem.text for problem in challenger_problems(platform, as_of)]
+    verdict = decide(against, evaluate(RewardModel(row.body), holdout), problems)
+    platform.registry.judge(row.model_id, verdict.reason)
+    if verdict.promote:
+        platform.registry.promote(KIND, row.model_id, platform.clock.now(), verdict.reason)
+        platform.ledger.touch_everybody()
+    return verdict
+
+
+def roll_back_reward(platform: Platform) -> str:
+    """Bring the champion before the current one into use again; returns its id."""
+    model_id = platform.registry.roll_back(KIND, platform.clock.now())
+    platform.ledger.touch_everybody()
+    return model_id
+
+
+@uses_lake
+def check_training_rows(platform: Platform) -> SuiteResult:
+    """Great Expectations on the collected rows."""
+    return run_suite("reward_features", feature_frame(platform.lake.read(REWARD_EVENTS), NAMES))
+
+
+@uses_lake
+def check_live_impacts(platform: Platform) -> SuiteResult:
+    """Great Expectations on the final impacts that are in use."""
+    rows = platform.lake.read(IMPACTS)
+    return run_suite("impact", rows.filter(rows["impact_final"]).to_pandas())
