@@ -27,8 +27,7 @@ def memory_tiers(context: dg.AssetExecutionContext, memory: PlatformResource) ->
     groups: Counter[tuple[str, str, str]] = Counter()
     moved = deleted = 0
     window = context.partition_time_window
-    for as_of in life.ends_of_days(window.start, window.end):
-        plan = life.move_tiers(memory.platform, as_of).plan
+    for plan in life.move_tiers(memory.platform, life.ends_of_days(window.start, window.end)):
         moved += len(plan.moves)
         deleted += len(plan.deletions)
         for row in plan.summary():
@@ -53,7 +52,7 @@ def memory_tiers(context: dg.AssetExecutionContext, memory: PlatformResource) ->
 )
 def tier_plan(memory: PlatformResource) -> dg.MaterializeResult:
     """The dry run of tonight's moves and deletions: nothing is changed."""
-    plan, _ = life.plan_tiers(memory.platform, memory.platform.clock.now())
+    plan = life.plan_tiers(memory.platform, memory.platform.clock.now())
     table = [dg.TableRecord(dict(row)) for row in plan.summary()]
     return dg.MaterializeResult(
         metadata={

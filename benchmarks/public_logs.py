@@ -76,7 +76,7 @@ def run(data_set: DataSet, data: Path) -> dict[str, Any]:
 
 
 def _through_all_steps(platform: "Platform", log: Path) -> dict[str, float]:
-    from memory_pipelines.pipeline import audit, daily, derive, files
+    from memory_pipelines.pipeline import daily, derive, files
     from memory_pipelines.slices.emotion import label_emotions
     from memory_pipelines.slices.entities import label_entities
     from memory_pipelines.slices.intent import label_intents
@@ -101,7 +101,7 @@ def _through_all_steps(platform: "Platform", log: Path) -> dict[str, float]:
 
 
 def _figures(platform: "Platform") -> dict[str, Any]:
-    from memory_pipelines.pipeline import audit, daily, derive, files
+    from memory_pipelines.pipeline import audit
     from memory_pipelines.tables import DECISIONS, EXCHANGES, INTENTS, MEMORIES, SLICES
 
     decisions = platform.lake.read(DECISIONS, columns=["outcome", "rule"])

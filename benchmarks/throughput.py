@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 MODES = ("library", "dagster")
 DAYS_IN_A_ROW = 30
+QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
 INSTANCE = Path(__file__).parents[1] / "deploy" / "local" / "dagster.yaml"
 
 
@@ -91,7 +92,7 @@ def run_one(mode: str, logs: Path) -> dict[str, Any]:
 
 
 def _library(platform: "Platform", stopwatch: Stopwatch) -> dict[str, Any]:
-    from memory_pipelines.pipeline import audit, daily, derive, files
+    from memory_pipelines.pipeline import daily, derive, files
     from memory_pipelines.slices.emotion import label_emotions
     from memory_pipelines.slices.entities import label_entities
     from memory_pipelines.slices.intent import label_intents
@@ -121,16 +122,29 @@ def _library(platform: "Platform", stopwatch: Stopwatch) -> dict[str, Any]:
 def _dagster(platform: "Platform", stopwatch: Stopwatch) -> dict[str, Any]:
     import dagster as dg
 
-    from jobs.sample_run import run_jobs
-    from memory_pipelines.definitions import defs
-
-    with _instance(platform.settings.home_path) as instance, redirect_stdout(sys.stderr):
+    with _instance(platform.settings.home_path) as instance:
         began = stopwatch.now()
-        run_jobs(defs, instance, platform)
+        _run_jobs(instance, platform)
         spent = stopwatch.now() - began
         failed = instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
         assert not failed, f"{failed} runs failed"
         return _result(platform, stopwatch, spent, _peak_mb(), runs=instance.get_runs_count())
+
+
+def _run_jobs(instance: Any, platform: "Platform") -> None:
+    """What the sensors would launch for new files in the inbox, in this process."""
+    from assets.partitions import bucket_key
+    from jobs import schedules
+    from memory_pipelines.definitions import defs
+
+    def run(job: str, tags: dict[str, str]) -> None:
+        defs.resolve_job_def(job).execute_in_process(instance=instance, tags=tags, run_config=QUIET)
+
+    run(schedules.land_logs.name, {})
+    for first, last in schedules.day_ranges(list(platform.ledger.touched_days())):
+        run(schedules.day_job.name, schedules.range_tags(first, last))
+    buckets = platform.ledger.touched_buckets()
+    run(schedules.bucket_job.name, schedules.range_tags(bucket_key(min(buckets)), bucket_key(max(buckets))))
 
 
 @contextmanager
@@ -148,7 +162,7 @@ def _instance(home: Path) -> Iterator[Any]:
 
 def _result(platform: "Platform", stopwatch: Stopwatch, spent: Spent, memory: int, runs: int) -> dict[str, Any]:
     from memory_pipelines import local
-    from memory_pipelines.pipeline import audit, daily, derive, files
+    from memory_pipelines.pipeline import audit
     from memory_pipelines.tables import DECISIONS, EXCHANGES, MEMORIES, SLICES
 
     accounts = audit.accounts(platform)

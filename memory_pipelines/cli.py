@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_pipelines.errors import MemoryPipelinesError
+from memory_pipelines.errors import MemoryPipelinesError, SettingError
 from memory_pipelines.settings import Settings, documented
 
 if TYPE_CHECKING:
@@ -46,6 +46,21 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--limit", type=int, default=15)
     command.add_argument("--format", choices=("text", "json", "prompt"), default="text")
     command.set_defaults(run=_recall)
+
+    command = commands.add_parser("erase", help="file, approve or preview a request to forget somebody")
+    command.add_argument("--subject", help="u:<user id> or d:<device fingerprint>: file a request")
+    command.add_argument("--tenant", help="default: the tenant of the settings")
+    command.add_argument("--dry-run", action="store_true", help="only count what every place holds of the subject")
+    command.add_argument("--approve", metavar="REQUEST", help="approve a filed request; the erasure job carries it out")
+    command.add_argument("--by", default="command line", help="who asks or approves")
+    command.set_defaults(run=_erase)
+
+    command = commands.add_parser("identify", help="a user has logged in on a device: join its memories")
+    command.add_argument("--device", required=True, help="d:<device fingerprint>")
+    command.add_argument("--user", required=True, help="u:<user id>")
+    command.add_argument("--tenant", help="default: the tenant of the settings")
+    command.add_argument("--undo", action="store_true", help="it was somebody else: part them again")
+    command.set_defaults(run=_identify)
 
     command = commands.add_parser("accounts", help="where every row that was ever read is now")
     command.set_defaults(run=_accounts)
@@ -86,6 +101,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
 
 def _recall(arguments: argparse.Namespace) -> int:
+    from memory_pipelines.pipeline.uses import note_answer
     from memory_pipelines.wiring import connect
 
     with connect() as platform:
@@ -96,6 +112,8 @@ def _recall(arguments: argparse.Namespace) -> int:
             as_of=arguments.as_of,
             limit=arguments.limit,
         )
+        if arguments.as_of is None:  # a look into the past is no use
+            note_answer(platform, answer)
     if arguments.format == "prompt":
         print(answer.prompt())
     elif arguments.format == "json":
@@ -114,6 +132,41 @@ def print_answer(answer: Any) -> None:
         print("nothing is remembered")
     if answer.missing:
         print(f"(no answer from: {', '.join(answer.missing)})")
+
+
+def _erase(arguments: argparse.Namespace) -> int:
+    from memory_pipelines.model import Owner
+    from memory_pipelines.pipeline import forget
+    from memory_pipelines.wiring import connect
+
+    if (arguments.subject is None) == (arguments.approve is None):
+        raise SettingError("name either --subject or --approve")
+    with connect() as platform:
+        if arguments.approve is not None:
+            forget.approve_erasure(platform, arguments.approve, arguments.by)
+            print("approved; the erasure job carries it out")
+            return 0
+        owner = Owner(arguments.tenant or platform.settings.tenant, arguments.subject)
+        if arguments.dry_run:
+            plan = forget.plan_erasure(platform, owner)
+            for place, count in plan.counts.items():
+                print(f"{count:>8}  {place}")
+            print(f"{plan.total:>8}  in all; {len(plan.touched_days)} days to cut anew")
+            print(f"{len(plan.models):>8}  models learnt from it")
+        else:
+            print(f"request {forget.request_erasure(platform, owner, arguments.by)} waits for its approval")
+    return 0
+
+
+def _identify(arguments: argparse.Namespace) -> int:
+    from memory_pipelines.model import Owner
+    from memory_pipelines.wiring import connect
+
+    with connect() as platform:
+        tenant = arguments.tenant or platform.settings.tenant
+        change = platform.links.unlink if arguments.undo else platform.links.link
+        change(Owner(tenant, arguments.device), Owner(tenant, arguments.user), platform.clock.now())
+    return 0
 
 
 def _accounts(arguments: argparse.Namespace) -> int:

@@ -75,6 +75,7 @@ def owner_states(
     return states
 
 
+INSIGHT = "insight."
 INSIGHT_SCORE = 0.9
 INSIGHT_TRUST = 0.7
 
@@ -88,7 +89,7 @@ def insight_memories(reflections: pa.Table, as_of: datetime, model_set: str) -> 
         if not row["own_turn_ids"] or not (row["valid_from"] <= as_of < row["valid_to"]):
             continue
         owner = Owner(row["tenant"], row["subject"])
-        predicate = f"insight.{row['kind']}.{row['insight_id'][:8]}"
+        predicate = f"{INSIGHT}{row['kind']}.{row['insight_id'][:8]}"
         rows.append(
             {
                 **{name: row[name] for name in ("tenant", "subject", "language", "valid_from", "valid_to", "owner")},

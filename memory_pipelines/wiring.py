@@ -69,7 +69,8 @@ class Platform:
         return options
 
     @cached_property
-    def _engine(self) -> "Engine":
+    def engine(self) -> "Engine":
+        """The relational store's connections."""
         from memory_pipelines.stores import schema
 
         return schema.connect(self.settings.postgres_url)
@@ -78,49 +79,49 @@ class Platform:
     def ledger(self) -> "Ledger":
         from memory_pipelines.stores.ledger import Ledger
 
-        return Ledger(self._engine)
+        return Ledger(self.engine)
 
     @cached_property
     def authority(self) -> "PostgresAuthority":
         from memory_pipelines.stores.relational import PostgresAuthority
 
-        return PostgresAuthority(self._engine)
+        return PostgresAuthority(self.engine)
 
     @cached_property
     def accesses(self) -> "AccessLog":
         from memory_pipelines.stores.accesses import AccessLog
 
-        return AccessLog(self._engine)
+        return AccessLog(self.engine)
 
     @cached_property
     def links(self) -> "IdentityLinks":
         from memory_pipelines.stores.links import IdentityLinks
 
-        return IdentityLinks(self._engine)
+        return IdentityLinks(self.engine)
 
     @cached_property
     def registry(self) -> "ModelRegistry":
         from memory_pipelines.stores.registry import ModelRegistry
 
-        return ModelRegistry(self._engine)
+        return ModelRegistry(self.engine)
 
     @cached_property
     def tasks(self) -> "TaskList":
         from memory_pipelines.stores.tasks import TaskList
 
-        return TaskList(self._engine)
+        return TaskList(self.engine)
 
     @cached_property
     def exclusion(self) -> "Exclusion":
         from memory_pipelines.stores.exclusion import Exclusion
 
-        return Exclusion(self._engine)
+        return Exclusion(self.engine)
 
     @cached_property
     def erasure_stores(self) -> "Stores":
         from memory_pipelines.erasure.places import Stores
 
-        return Stores(self._engine, self.lake, [self.vectors], self.graph, self.hot, self.cold, self.exclusion)
+        return Stores(self.engine, self.lake, [self.vectors], self.graph, self.hot, self.cold, self.exclusion)
 
     @cached_property
     def embedder(self) -> "Embedder":
@@ -199,7 +200,7 @@ class Platform:
         for name in ("vectors", "graph", "hot", "cold"):
             if name in self.__dict__:
                 self.__dict__.pop(name).close()
-        engine = self.__dict__.pop("_engine", None)
+        engine = self.__dict__.pop("engine", None)
         if engine is not None:
             engine.dispose()
 

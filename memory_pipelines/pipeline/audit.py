@@ -59,7 +59,7 @@ class Accounts:
 def accounts(platform: Platform) -> Accounts:
     """Where every row that was ever read is now."""
     landed = platform.ledger.landed()
-    erased = erased_rows(platform.erasure_stores.engine)["turns"]
+    erased = erased_rows(platform.engine)["turns"]
     days = list(platform.ledger.day_counts().values())
     conflicts = sum(day["conflicts"] for day in days)
     quarantined = dict(landed.quarantined)

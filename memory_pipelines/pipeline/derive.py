@@ -134,7 +134,7 @@ def link_bucket(platform: Platform, bucket: int) -> pa.Table:
 def publish_bucket(platform: Platform, bucket: int) -> Published:
     """Step 7, the stores: publish the planned owners and end the bucket's derivation."""
     plan = _plan(platform, bucket)
-    done = publish_owners(platform, bucket, list(plan.owners), plan.as_of)
+    done = publish_owners(platform, list(plan.owners), plan.as_of, bucket)
     platform.ledger.end_derivation(plan, _due(platform, plan))
     return done
 

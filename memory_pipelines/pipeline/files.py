@@ -42,7 +42,7 @@ def land(platform: Platform, paths: Sequence[Path], progress: Callable[[str], No
     """Land files one after the other. An unreadable file is reported and does not stop the others.
 
     Rows of erased persons from before their erasure are not landed again."""
-    tombstones = load_tombstones(platform.erasure_stores.engine)
+    tombstones = load_tombstones(platform.engine)
     results = []
     for path in paths:
         try:

@@ -17,11 +17,11 @@ from memory_pipelines.wiring import Platform
 
 def request_erasure(platform: Platform, owner: Owner, by: str) -> str:
     """File a request to forget somebody; returns its id. Nothing happens before its approval."""
-    return request(platform.erasure_stores.engine, owner, by, platform.clock.now())
+    return request(platform.engine, owner, by, platform.clock.now())
 
 
 def approve_erasure(platform: Platform, request_id: str, by: str) -> None:
-    approve(platform.erasure_stores.engine, request_id, by, platform.clock.now())
+    approve(platform.engine, request_id, by, platform.clock.now())
 
 
 def plan_erasure(platform: Platform, owner: Owner) -> Plan:
@@ -32,7 +32,7 @@ def plan_erasure(platform: Platform, owner: Owner) -> Plan:
 
 def waiting_erasures(platform: Platform) -> list[str]:
     """Ids of requests that are approved and not carried out to the end."""
-    engine = platform.erasure_stores.engine
+    engine = platform.engine
     return [r.request_id for state in (APPROVED, HIDDEN) for r in requests(engine, state)]
 
 

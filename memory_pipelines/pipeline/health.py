@@ -21,9 +21,7 @@ def slice_freshness(platform: Platform, as_of: datetime) -> Metric:
 def ripple_activation(platform: Platform, as_of: datetime) -> Metric:
     owners = platform.authority.owners()
     uses = platform.accesses.by_owner([owner.key for owner in owners])
-    used = [owner for owner in owners if owner.key in uses]
-    memories = (memory for owner in used for memory in platform.authority.visible(owner))
-    return health.ripple_activation_rate(memories, uses, as_of)
+    return health.ripple_activation_rate(platform.authority.everything_visible(), uses, as_of)
 
 
 @uses_lake

@@ -5,7 +5,7 @@ ages (``lifecycle``), or the protocol of publishing (``stores.publish``).
 """
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -15,8 +15,9 @@ from memory_pipelines.erasure.requests import HIDDEN, requests
 from memory_pipelines.lifecycle.plan import MovePlan, plan_moves
 from memory_pipelines.lifecycle.scores import access_times, related_nodes
 from memory_pipelines.pipeline.lock import uses_lake
-from memory_pipelines.projection import insight_memories, owner_states
-from memory_pipelines.stores.publish import Published
+from memory_pipelines.projection import INSIGHT, insight_memories, owner_states
+from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.publish import OwnerState, Published
 from memory_pipelines.tables import EDGES, MEMORIES, REFLECTIONS, SLICES
 from memory_pipelines.wiring import Platform
 
@@ -31,35 +32,40 @@ class Past:
     markers: dict[str, frozenset[tuple[str, str]]]
 
 
-def past_of(platform: Platform, bucket: int, owners: Collection[str]) -> Past:
-    """The past of the owners' memories."""
-    where: list[tuple[str, str, object]] = [("bucket", "=", bucket), ("owner", "in", sorted(owners))]
+def past_of(platform: Platform, owners: Collection[str], memories: pa.Table, edges: pa.Table) -> Past:
+    """The past of the owners' memories; ``memories`` and ``edges`` are their derived rows."""
     uses = platform.accesses.by_owner(owners)
     accesses = {}
-    memories = platform.lake.read(MEMORIES, columns=["owner", "memory_id", "own_turn_ids"], where=where)
-    for row in memories.to_pylist():
+    for row in memories.select(["owner", "memory_id", "own_turn_ids"]).to_pylist():
         if row["owner"] in uses:
             accesses[row["memory_id"]] = access_times(row["own_turn_ids"], uses[row["owner"]])
     return Past(
         accesses,
-        related_nodes(platform.lake.read(EDGES, where=where)),
+        related_nodes(edges),
         platform.authority.admitted(owners),
         platform.accesses.markers(owners),
     )
 
 
-def publish_owners(platform: Platform, bucket: int, owners: Collection[str], as_of: datetime) -> Published:
+def publish_owners(
+    platform: Platform, owners: Collection[str], as_of: datetime, bucket: int | None = None
+) -> Published:
     """Publish the whole state of owners as their derived rows and their past have it at ``as_of``.
 
-    Somebody whose erasure is under way is left out: nothing of them may be shown again."""
-    hidden = {request.key for request in requests(platform.erasure_stores.engine, HIDDEN)}
-    owners = [owner for owner in owners if owner not in hidden]
-    where: list[tuple[str, str, object]] = [("bucket", "=", bucket), ("owner", "in", sorted(owners))]
-    past = past_of(platform, bucket, owners)
+    ``bucket``: the one that all of them are in, if they are. Somebody whose erasure is under way is left out: nothing
+    of them may be shown again."""
+    hidden = {request.key for request in requests(platform.engine, HIDDEN)}
+    owners = sorted(owner for owner in owners if owner not in hidden)
+    where: list[tuple[str, str, object]] = [("owner", "in", owners)]
+    if bucket is not None:
+        where.append(("bucket", "=", bucket))
+    memories = platform.lake.read(MEMORIES, where=where)
+    edges = platform.lake.read(EDGES, where=where)
+    past = past_of(platform, owners, memories, edges)
     states = owner_states(
         owners,
-        memories=pa.concat_tables([platform.lake.read(MEMORIES, where=where), _insights(platform, where, as_of)]),
-        edges=platform.lake.read(EDGES, where=where),
+        memories=pa.concat_tables([memories, _insights(platform, where, as_of)]),
+        edges=edges,
         slices=platform.lake.read(SLICES, where=where),
         known=platform.authority.people(owners),
         as_of=as_of,
@@ -69,7 +75,13 @@ def publish_owners(platform: Platform, bucket: int, owners: Collection[str], as_
         admitted=past.admitted,
         markers=past.markers,
     )
-    return platform.publisher.publish(bucket, states, platform.clock.now())
+    by_bucket: dict[int, list[OwnerState]] = defaultdict(list)
+    for state in states:
+        by_bucket[state.owner.bucket(platform.settings.buckets)].append(state)
+    total = Published()
+    for number, part in sorted(by_bucket.items()):
+        total.add(platform.publisher.publish(number, part, platform.clock.now()))
+    return total
 
 
 def _insights(platform: Platform, where: list[tuple[str, str, object]], as_of: datetime) -> pa.Table:
@@ -77,46 +89,47 @@ def _insights(platform: Platform, where: list[tuple[str, str, object]], as_of: d
     return insight_memories(platform.lake.read(REFLECTIONS, where=where), as_of, platform.settings.model_set)
 
 
-@dataclass(frozen=True)
-class Moved:
-    """A day's plan and what carrying it out did."""
-
-    plan: MovePlan
-    published: Published
-
-
-@uses_lake
-def plan_tiers(platform: Platform, as_of: datetime) -> tuple[MovePlan, dict[int, set[str]]]:
-    """The dry run: moves and deletions at ``as_of``, and the owners that they concern by bucket."""
-    memories = [m for owner in platform.authority.owners() for m in platform.authority.visible(owner)]
-    by_bucket: dict[int, set[str]] = defaultdict(set)
-    for memory in memories:
-        by_bucket[memory.owner.bucket(platform.settings.buckets)].add(memory.owner.key)
-    accesses: dict[str, tuple[datetime, ...]] = {}
-    related: dict[str, int] = {}
-    for bucket, owners in sorted(by_bucket.items()):
-        past = past_of(platform, bucket, owners)
-        accesses |= past.accesses
-        related |= past.related
-    plan = plan_moves(memories, accesses, related, as_of=as_of, profile=platform.settings.profile)
-    changed = {m.memory_id for m in plan.moves} | {d.memory_id for d in plan.deletions}
-    concerned: dict[int, set[str]] = defaultdict(set)
-    for memory in memories:
-        if memory.memory_id in changed:
-            concerned[memory.owner.bucket(platform.settings.buckets)].add(memory.owner.key)
-    return plan, concerned
+def _shown(platform: Platform) -> tuple[list[StoredMemory], Past]:
+    """Everything that is visible, with its past."""
+    memories = platform.authority.everything_visible()
+    owners = sorted({memory.owner.key for memory in memories})
+    columns = ["owner", "memory_id", "own_turn_ids"]
+    return memories, past_of(platform, owners, platform.lake.read(MEMORIES, columns=columns), platform.lake.read(EDGES))
 
 
 @uses_lake
-def move_tiers(platform: Platform, as_of: datetime) -> Moved:
-    """Carry the day's plan out: markers of deletions first, so that nothing comes back, then publish."""
-    plan, concerned = plan_tiers(platform, as_of)
-    for deletion in plan.deletions:
-        platform.accesses.mark_deleted(deletion.owner, deletion.turn_ids, deletion.claim, as_of)
-    total = Published()
-    for bucket, owners in sorted(concerned.items()):
-        total.add(publish_owners(platform, bucket, owners, as_of))
-    return Moved(plan, total)
+def plan_tiers(platform: Platform, as_of: datetime) -> MovePlan:
+    """The dry run: moves and deletions at ``as_of``."""
+    memories, past = _shown(platform)
+    return plan_moves(memories, past.accesses, past.related, as_of=as_of, profile=platform.settings.profile)
+
+
+@uses_lake
+def move_tiers(platform: Platform, nights: Sequence[datetime]) -> list[MovePlan]:
+    """Carry out the plan of each night in turn; returns the plans.
+
+    Markers of deletions are written first, so that nothing comes back; then the owners are published, also those of
+    whom something is over.
+    """
+    memories, past = _shown(platform)
+    plans = []
+    for as_of in nights:
+        plan = plan_moves(memories, past.accesses, past.related, as_of=as_of, profile=platform.settings.profile)
+        for deletion in plan.deletions:
+            platform.accesses.mark_deleted(deletion.owner, deletion.turn_ids, deletion.claim, as_of)
+        changed = {m.memory_id for m in (*plan.moves, *plan.deletions)}
+        concerned = {m.owner.key for m in memories if m.memory_id in changed or _is_over(m, as_of)}
+        if concerned:
+            publish_owners(platform, concerned, as_of)
+            memories = platform.authority.everything_visible()  # a night of the past brings back what is over by now
+        plans.append(plan)
+    return plans
+
+
+def _is_over(memory: StoredMemory, as_of: datetime) -> bool:
+    """Whether a memory is not to be shown any more: it has expired, or is an insight of the past."""
+    end = memory.valid_to if memory.predicate.startswith(INSIGHT) else memory.expires_at
+    return end is not None and end <= as_of
 
 
 def ends_of_days(start: datetime, end: datetime) -> list[datetime]:

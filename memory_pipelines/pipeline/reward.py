@@ -3,7 +3,8 @@
 Belongs here: reading, one call into ``reward``, writing. Does not belong here: features, metrics, verdicts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from memory_pipelines.pipeline.lock import uses_lake
 from memory_pipelines.quality.distribution import WINDOW, Problem, check_impacts
 from memory_pipelines.quality.suites import SuiteResult, feature_frame, run_suite
-from memory_pipelines.reward.evaluate import Metrics, default_cut, evaluate, time_split
+from memory_pipelines.reward.evaluate import Metrics, default_cut, evaluate, evaluate_scores, time_split
 from memory_pipelines.reward.features import NAMES
 from memory_pipelines.reward.fit import InsufficientDataError, RewardModel, feature_rows, fit
 from memory_pipelines.reward.labels import reward_events
@@ -129,7 +130,9 @@ def challenger_problems(platform: Platform, as_of: datetime | None = None) -> li
 
 @uses_lake
 def decide_reward(platform: Platform, as_of: datetime) -> Verdict:
-    """Champion against challenger on the same held-out events; a promotion has everybody derived anew."""
+    """Champion against challenger on the same held-out events; a promotion has everybody derived anew.
+
+    Before the first promotion the rules are the champion, by the impacts that they gave."""
     row = challenger(platform, as_of)
     if row is None:
         return Verdict(False, "there is no challenger")
@@ -138,21 +141,38 @@ def decide_reward(platform: Platform, as_of: datetime) -> Verdict:
         return Verdict(True, "the challenger is the champion already")
     rows = platform.lake.read(REWARD_EVENTS, where=[("occurred_at", "<", as_of)])
     _, holdout = time_split(rows, default_cut(rows))
-    against = None if champion is None else evaluate(RewardModel(champion.body), holdout)
+    against = _by_rules(platform, holdout) if champion is None else evaluate(RewardModel(champion.body), holdout)
     problems = [problem.text for problem in challenger_problems(platform, as_of)]
     verdict = decide(against, evaluate(RewardModel(row.body), holdout), problems)
     platform.registry.judge(row.model_id, verdict.reason)
     if verdict.promote:
-        platform.registry.promote(KIND, row.model_id, platform.clock.now(), verdict.reason)
-        platform.ledger.touch_everybody()
+        with _everybody_anew(platform):
+            platform.registry.promote(KIND, row.model_id, platform.clock.now(), verdict.reason)
     return verdict
+
+
+def _by_rules(platform: Platform, holdout: pa.Table) -> Metrics | None:
+    """The rules' metrics; None where they have scored too little to be judged."""
+    rows = platform.lake.read(IMPACTS, columns=["exchange_id", "decision_impact"])
+    try:
+        return evaluate_scores(dict(zip(*(c.to_pylist() for c in rows.columns), strict=True)), holdout)
+    except InsufficientDataError:
+        return None
 
 
 def roll_back_reward(platform: Platform) -> str:
     """Bring the champion before the current one into use again; returns its id."""
-    model_id = platform.registry.roll_back(KIND, platform.clock.now())
+    with _everybody_anew(platform):
+        return platform.registry.roll_back(KIND, platform.clock.now())
+
+
+@contextmanager
+def _everybody_anew(platform: Platform) -> Iterator[None]:
+    """Everybody is touched before another champion comes into use, so that a kill in between loses no touch, and
+    after it, for those who were derived in between."""
     platform.ledger.touch_everybody()
-    return model_id
+    yield
+    platform.ledger.touch_everybody()
 
 
 @uses_lake

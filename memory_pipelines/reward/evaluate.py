@@ -6,6 +6,7 @@ A single event says little: somebody who orders every other week mostly orders n
 by their expected orders, and calibration compares sums: seen impact of a bin = 1 − Σ observed / Σ expected.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -97,12 +98,26 @@ def evaluate(model: RewardModel, events: pa.Table) -> Metrics:
     Raises InsufficientDataError where nothing is left, or all labels are of one class.
     """
     rows = telling(events.filter(pc.field("expected").is_valid()))
+    features = feature_rows(rows)
+    return _judge(rows, model.predict(features), model.predict(provisional(features)), model.gain())
+
+
+def evaluate_scores(scores: Mapping[str, float], events: pa.Table) -> Metrics:
+    """Judge scores that are known by exchange id, such as those of the rules, on the same rows as a model.
+
+    Events without a score are left out. Raises as ``evaluate`` does."""
+    rows = telling(events.filter(pc.field("expected").is_valid()))
+    known = pa.array([name in scores for name in rows["exchange_id"].to_pylist()], pa.bool_())
+    rows = rows.filter(known)
+    score = np.array([scores[name] for name in rows["exchange_id"].to_pylist()], dtype=np.float64)
+    return _judge(rows, score, score, {})
+
+
+def _judge(rows: pa.Table, score: Floats, early: Floats, gain: dict[str, float]) -> Metrics:
     expected, observed = floats(rows.column("expected")), floats(rows.column("observed"))
     fell = floats(rows.column("label")) > FALL
     if not rows.num_rows or fell.all() or not fell.any() or not expected.sum() > 0:
         raise InsufficientDataError(f"{rows.num_rows} held-out events with expected orders, or all of one class")
-    features = feature_rows(rows)
-    score = model.predict(features)
     calibration = _calibration(score, expected, observed)
     weight = sum(item.expected for item in calibration)
     intents: dict[str, IntentSlice] = {}
@@ -121,13 +136,13 @@ def evaluate(model: RewardModel, events: pa.Table) -> Metrics:
     return Metrics(
         rows=rows.num_rows,
         auc=round(weighted_auc(score, fell, expected) or 0.0, 4),
-        auc_provisional=round(weighted_auc(model.predict(provisional(features)), fell, expected) or 0.0, 4),
+        auc_provisional=round(weighted_auc(early, fell, expected) or 0.0, 4),
         brier=_brier(score, expected, observed),
         brier_base=_brier(np.full(len(score), max(0.0, _seen(expected, observed))), expected, observed),
         calibration_error=round(sum(b.expected * abs(b.score - b.seen) for b in calibration) / weight, 4),
         calibration=calibration,
         intents=intents,
-        gain=model.gain(),
+        gain=gain,
     )
 
 

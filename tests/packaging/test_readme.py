@@ -42,7 +42,7 @@ def test_every_command_is_in_the_readme() -> None:
         assert f"memory-pipelines {command}" in README, command
 
 
-@pytest.mark.parametrize("page", sorted(p.relative_to(ROOT).as_posix() for p in ROOT.glob("*.md")) + ["docs"])
+@pytest.mark.parametrize("page", [*sorted(p.relative_to(ROOT).as_posix() for p in ROOT.glob("*.md")), "docs"])
 def test_links_lead_somewhere(page: str) -> None:
     pages = [ROOT / page] if page != "docs" else sorted((ROOT / "docs").rglob("*.md"))
     for path in pages:

@@ -11,7 +11,7 @@ from reward_world import BASE, Simulated, behaviour_table, deed, event, events_t
 
 from memory_pipelines.errors import IntegrityError, PermanentError
 from memory_pipelines.model import WINDOW, canonical_json, stable_hash
-from memory_pipelines.reward.evaluate import Metrics, default_cut, evaluate, time_split, weighted_auc
+from memory_pipelines.reward.evaluate import Metrics, default_cut, evaluate, evaluate_scores, time_split, weighted_auc
 from memory_pipelines.reward.features import NAMES, intent_code
 from memory_pipelines.reward.fit import (
     InsufficientDataError,
@@ -205,6 +205,19 @@ def test_metrics_on_other_people(metrics: Metrics, others: Simulated) -> None:
 def test_metrics_do_not_depend_on_row_order(model: RewardModel, metrics: Metrics, others: Simulated) -> None:
     mixed = others.rewards.take(np.random.default_rng(5).permutation(others.rewards.num_rows))
     assert evaluate(model, mixed) == metrics
+
+
+def test_known_scores_are_judged_as_a_model_is(model: RewardModel, metrics: Metrics, others: Simulated) -> None:
+    names = others.rewards["exchange_id"].to_pylist()
+    known = dict(zip(names, model.predict(feature_rows(others.rewards)).tolist(), strict=True))
+    judged = evaluate_scores(known, others.rewards)
+    assert (judged.rows, judged.auc, judged.brier) == (metrics.rows, metrics.auc, metrics.brier)
+    assert judged.calibration == metrics.calibration
+    assert judged.gain == {}
+    half = {name: known[name] for name in names[: len(names) // 2]}
+    assert 0 < evaluate_scores(half, others.rewards).rows < metrics.rows
+    with pytest.raises(InsufficientDataError):
+        evaluate_scores({}, others.rewards)
 
 
 def test_one_class_cannot_be_judged(model: RewardModel, others: Simulated) -> None:

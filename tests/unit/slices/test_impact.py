@@ -59,6 +59,15 @@ def test_relevance_weighs_the_whole() -> None:
     assert scored([talk("a", intent="greeting")], deeds)["a"]["decision_impact"] == 0
 
 
+def test_a_model_scores_all_but_talk_without_consequence() -> None:
+    rows = [talk("a"), talk("b", intent="greeting")]
+    made = score_impacts(labelled(rows, FAR), {}, as_of=FAR, model_set="base-1", predicted={"a": 0.77, "b": 0.66})
+    assert dict(zip(made["exchange_id"].to_pylist(), made["decision_impact"].to_pylist(), strict=True)) == {
+        "a": 0.77,
+        "b": 0.0,
+    }
+
+
 def test_provisional_until_seven_days_have_closed() -> None:
     rows, deeds = [talk("a", emotion=-1.0)], [deed("refund", 1), deed("order", 2)]
     open_ = scored(rows, deeds, after(days=7) - timedelta(microseconds=1))["a"]
