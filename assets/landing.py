@@ -23,7 +23,7 @@ def landed_logs(context: dg.AssetExecutionContext, memory: PlatformResource) -> 
     with a reason, noise is dropped by named rules and counted. Late rows mark the days that they touch."""
     platform = memory.platform
     context.instance.add_dynamic_partitions(str(BUCKETS.name), bucket_keys(platform.settings.buckets))
-    results = files.land(platform, files.log_files(platform.settings.inbox_path), context.log.info)
+    results = files.land(platform, files.log_files(platform.settings.inbox_path))
     counts = Counter(result.status for result in results)
     filtered: Counter[str] = Counter()
     quarantined: Counter[str] = Counter()

@@ -19,6 +19,7 @@ import dagster as dg
 
 from assets.partitions import bucket_key
 from jobs import schedules
+from jobs.reaping import reap
 from jobs.schedules import day_ranges, range_tags
 from memory_pipelines.cli import print_answer
 from memory_pipelines.clock import FixedClock
@@ -94,6 +95,8 @@ def main() -> int:
     began = time.monotonic()
     settings = Settings.load()
     with connect(settings, progress=say) as platform, dg.DagsterInstance.get() as instance:
+        if died := reap(instance):
+            say(f"{died} runs of killed processes closed")
         sample = settings.home_path / "sample"
         if not (sample / "truth").exists():
             summary = write_sample(sample, Config.sample())

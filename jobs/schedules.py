@@ -8,16 +8,10 @@ from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PART
 
 from assets import base, derived, landing, life, reward
 from assets.partitions import DAYS, DAYS_PER_RUN, QUARTERS, WEEKS, bucket_key
+from jobs.reaping import IN_PROGRESS, reap
 from memory_pipelines.model import day_of, shift_day
 from memory_pipelines.pipeline import files, forget
 from resources.platform import PlatformResource
-
-IN_PROGRESS = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-]
 
 EXCLUSIVE = "memory_pipelines/exclusive"
 """One run at a time per value of this tag (see dagster.yaml): two runs over the same days or buckets would only
@@ -159,17 +153,27 @@ def approved_erasures(context: dg.SensorEvaluationContext, memory: PlatformResou
     return dg.RunRequest()
 
 
+@dg.sensor(minimum_interval_seconds=60, description="Runs whose process has died are failed: they hold up others.")
+def dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    return dg.SkipReason(f"{reap(context.instance)} runs had died")
+
+
 def range_tags(first: str, last: str) -> dict[str, str]:
     """Tags of a run over a range of partitions, both ends included."""
     return {ASSET_PARTITION_RANGE_START_TAG: first, ASSET_PARTITION_RANGE_END_TAG: last}
 
 
+BRIDGED_DAYS = 5
+"""Untouched days that a range may run over: cutting them again changes nothing, and costs less than another run."""
+
+
 def day_ranges(days: Sequence[str], now: datetime | None = None) -> list[tuple[str, str]]:
-    """Days that have ended → ranges of days in a row, each of ``DAYS_PER_RUN`` at most."""
+    """Days that have ended → ranges of them, each of ``DAYS_PER_RUN`` at most, over gaps of ``BRIDGED_DAYS``."""
     today = day_of(now or datetime.now(UTC))  # partitions end with the machine's clock, as Dagster's do
     ranges: list[tuple[str, str]] = []
     for day in sorted(d for d in days if d < today):
-        if ranges and shift_day(ranges[-1][1], 1) == day and shift_day(ranges[-1][0], DAYS_PER_RUN) > day:
+        near = ranges and shift_day(ranges[-1][1], BRIDGED_DAYS + 1) >= day
+        if near and shift_day(ranges[-1][0], DAYS_PER_RUN) > day:
             ranges[-1] = (ranges[-1][0], day)
         else:
             ranges.append((day, day))
@@ -192,4 +196,4 @@ JOBS = [
     sweep_job,
 ]
 SCHEDULES = [daily, nightly_tiers, weekly_reflections, quarterly_retraining, daily_health, weekly_sweep]
-SENSORS = [inbox, touched_days, touched_buckets, approved_erasures]
+SENSORS = [inbox, touched_days, touched_buckets, approved_erasures, dead_runs]

@@ -1,5 +1,6 @@
 """The one resource of the code location: settings become a platform for the time of a run or a tick."""
 
+import socket
 from datetime import datetime
 from typing import Any
 
@@ -9,6 +10,30 @@ from pydantic import Field, PrivateAttr
 from memory_pipelines.clock import FixedClock, SystemClock
 from memory_pipelines.settings import Settings
 from memory_pipelines.wiring import Platform, connect
+
+PROCESS_TAG = "memory_pipelines/process"
+"""``<host>/<process id>/<when it started>`` of the process that executes a run."""
+
+
+def this_process() -> str:
+    """The tag's value for the calling process."""
+    import psutil
+
+    process = psutil.Process()
+    return f"{socket.gethostname()}/{process.pid}/{process.create_time():.2f}"
+
+
+def is_alive(process: str) -> bool:
+    """Whether a tagged process lives; of another host's it is not known, so it is taken for alive."""
+    import psutil
+
+    host, pid, started = process.rsplit("/", 2)
+    if host != socket.gethostname():
+        return True
+    try:
+        return f"{psutil.Process(int(pid)).create_time():.2f}" == started
+    except psutil.NoSuchProcess:
+        return False
 
 
 class PlatformResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -27,6 +52,8 @@ class PlatformResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         return connect(settings, clock=clock)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        if context.run is not None and context.instance is not None:
+            context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: this_process()})
         self._platform = self.open()
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:

@@ -11,22 +11,22 @@ from memory_pipelines.wiring import Platform
 
 
 def store_differences(platform: Platform) -> dict[str, int]:
-    """Entries that one store has and the authority does not show, or the other way round."""
-    shown, graphs = platform.authority.routed("vector"), platform.authority.graphs()
-    vectors_missing = vectors_extra = graphs_missing = graphs_extra = 0
-    for owner in platform.authority.owners():
-        held = platform.vectors.entry_ids(owner)
-        wanted = shown.get(owner.key, set())
-        vectors_missing += len(wanted - held)
-        vectors_extra += len(held - wanted)
-        versions, visible = platform.graph.versions(owner), graphs.get(owner.key)
-        graphs_missing += visible is not None and visible not in versions
-        graphs_extra += len(versions - {visible})
+    """Entries that one store has and the authority does not show, or the other way round.
+
+    Graphs are compared one by one; vectors only where their number is wrong, since asking for all is dear."""
+    shown = platform.authority.routed("vector")
+    visible, held = set(platform.authority.graphs().items()), platform.graph.all_versions()
+    missing = extra = 0
+    if platform.vectors.count() != sum(len(entries) for entries in shown.values()):
+        for owner in platform.authority.owners():
+            entries = platform.vectors.entry_ids(owner)
+            missing += len(shown.get(owner.key, set()) - entries)
+            extra += len(entries - shown.get(owner.key, set()))
     return {
-        "vectors_missing": vectors_missing,
-        "vectors_extra": vectors_extra,
-        "graphs_missing": graphs_missing,
-        "graphs_extra": graphs_extra,
+        "vectors_missing": missing,
+        "vectors_extra": extra,
+        "graphs_missing": len(visible - held),
+        "graphs_extra": len(held - visible),
     }
 
 

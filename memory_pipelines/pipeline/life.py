@@ -111,13 +111,15 @@ def move_tiers(platform: Platform, nights: Sequence[datetime]) -> list[MovePlan]
     Markers of deletions are written first, so that nothing comes back; then the owners are published, also those of
     whom something is over.
     """
+    for bucket in sorted({batch.bucket for batch in platform.authority.open_batches()}):
+        platform.publisher.publish(bucket, [], platform.clock.now())  # ends what a killed run has left
     memories, past = _shown(platform)
     plans = []
     for as_of in nights:
         plan = plan_moves(memories, past.accesses, past.related, as_of=as_of, profile=platform.settings.profile)
         for deletion in plan.deletions:
             platform.accesses.mark_deleted(deletion.owner, deletion.turn_ids, deletion.claim, as_of)
-        changed = {m.memory_id for m in (*plan.moves, *plan.deletions)}
+        changed = {m.memory_id for m in plan.moves} | {d.memory_id for d in plan.deletions}
         concerned = {m.owner.key for m in memories if m.memory_id in changed or _is_over(m, as_of)}
         if concerned:
             publish_owners(platform, concerned, as_of)

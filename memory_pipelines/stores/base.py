@@ -124,6 +124,10 @@ class GraphStore(Protocol):
         ...
 
     def versions(self, owner: Owner) -> set[str]: ...
+    def all_versions(self) -> set[tuple[str, str]]:
+        """(owner key, version) of every graph that is held, for audits."""
+        ...
+
     def neighbourhood(
         self, owner: Owner, version: str, anchors: Collection[str], hops: int = 3
     ) -> tuple[list[GraphNode], list[GraphEdge]]:

@@ -95,6 +95,9 @@ class MemoryGraph:
     def versions(self, owner: Owner) -> set[str]:
         return {version for candidate, version in self._nodes if candidate == owner}
 
+    def all_versions(self) -> set[tuple[str, str]]:
+        return {(owner.key, version) for owner, version in self._nodes}
+
     def neighbourhood(
         self, owner: Owner, version: str, anchors: Collection[str], hops: int = 3
     ) -> tuple[list[GraphNode], list[GraphEdge]]:

@@ -127,6 +127,16 @@ class Neo4jGraph:
             }
         )
 
+    def all_versions(self) -> set[tuple[str, str]]:
+        query = "MATCH (n:{label}) RETURN DISTINCT n.owner AS owner, n.version AS version"
+        return self._read(
+            lambda tx: {
+                (str(record["owner"]), str(record["version"]))
+                for label in LABELS
+                for record in tx.run(query.format(label=label))
+            }
+        )
+
     def neighbourhood(
         self, owner: Owner, version: str, anchors: Collection[str], hops: int = 3
     ) -> tuple[list[GraphNode], list[GraphEdge]]:

@@ -109,6 +109,7 @@ def test_versions_stand_beside_each_other_and_drop_alone(graph_store: GraphStore
     before = graph_store.count()
     graph_store.write(owner, "v1", CHAIN, NEXT)
     graph_store.write(owner, "v10", CHAIN[:2], [GraphEdge("m0", "m1", "causes", 1.0)])
+    assert graph_store.all_versions() >= {(owner.key, "v1"), (owner.key, "v10")}
     assert graph_store.versions(owner) == {"v1", "v10"}
     assert [e.kind for e in graph_store.neighbourhood(owner, "v10", ["m0"], 3)[1]] == ["causes"]
     for _ in range(2):

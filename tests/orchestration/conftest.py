@@ -5,7 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pipeline_world import MONTH, WEEKS, House, write_logs
+from life_world import SECRET, Life, copied, living, write_spring
+from pipeline_world import MONTH, WEEKS, House, clean_run, in_memory, write_logs
+
+from memory_pipelines.pipeline import files
+from memory_pipelines.wiring import Platform
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +39,29 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def weeks(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """A few persons' fortnight."""
     return write_logs(tmp_path_factory.mktemp("weeks"), WEEKS)
+
+
+@pytest.fixture(scope="session")
+def spring(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a spring's log."""
+    return write_spring(tmp_path_factory.mktemp("spring"))
+
+
+@pytest.fixture(scope="session")
+def derived(spring: Path) -> Platform:
+    """That spring derived and published; to be copied."""
+    return clean_run(files.log_files(spring), certificate_secret=SECRET)
+
+
+@pytest.fixture
+def life(derived: Platform) -> Iterator[Life]:
+    """The same in stores of the test's own."""
+    with living(copied(derived)) as life:
+        yield life
+
+
+@pytest.fixture
+def nobody() -> Iterator[Life]:
+    """A platform that nothing was ever landed on."""
+    with living(in_memory(certificate_secret=SECRET)) as life:
+        yield life

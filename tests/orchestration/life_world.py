@@ -96,7 +96,7 @@ class Life:
         definition = build_defs().resolve_job_def(job)
         return definition.execute_in_process(
             instance=self.instance,
-            partition_key=None if last else partition,
+            partition_key=None if last else partition or None,
             tags=tags,
             run_config=QUIET,
             raise_on_error=check,
