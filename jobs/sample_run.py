@@ -244,7 +244,7 @@ def _summary(platform: Platform, quarter: Quarter, seconds: float) -> None:
         print(f"\n{'job':<16}{'runs':>5}{'seconds':>9}   what it did")
     for job in (j.name for j in schedules.JOBS):
         if job in quarter.runs:
-            numbers = ", ".join(f"{n:,} {name}" for name, n in quarter.did[job].items() if n)
+            numbers = ", ".join(f"{n:,} {name}" for name, n in quarter.did[job].items() if n or name == "survivors")
             print(f"{job:<16}{quarter.runs[job]:>5}{quarter.seconds[job]:>9.1f}   {numbers}")
     print()
     for name, value in rows.items():

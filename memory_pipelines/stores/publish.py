@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from memory_pipelines.errors import TransientError
 from memory_pipelines.model import Owner, Tier, canonical_json, stable_hash
 from memory_pipelines.stores.base import (
     ColdStore,
@@ -191,10 +192,17 @@ class Publisher:
         self._write_vectors(prepared)
         for owner, version, state in prepared.graphs:
             self._graph.write(owner, version, state.nodes, state.edges)
-        for key, text in prepared.archive:
-            self._cold.put(key, gzip.compress(canonical_json({"text": text}).encode(), mtime=0))
+        self._archive(prepared)
         self._authority.commit(batch, at)
         self._finish(batch)
+
+    def _archive(self, prepared: _Prepared) -> None:
+        """Copy texts to the cold store and read them back: after the commit they are nowhere else online."""
+        for key, text in prepared.archive:
+            copy = gzip.compress(canonical_json({"text": text}).encode(), mtime=0)
+            self._cold.put(key, copy)
+            if self._cold.get(key) != copy:
+                raise TransientError("the cold store does not give back what it was given; nothing was committed")
 
     def _write_vectors(self, prepared: _Prepared) -> None:
         if not prepared.to_embed:

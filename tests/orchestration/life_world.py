@@ -6,19 +6,20 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import sqlalchemy as sa
-from pipeline_world import QUIET, Killed, in_memory, state
+from pipeline_world import QUIET, Killed, cut, derive_all, in_memory, state
 
 from assets.partitions import bucket_keys
 from jobs.schedules import range_tags
 from memory_pipelines.clock import FixedClock
 from memory_pipelines.definitions import build_defs
 from memory_pipelines.model import stable_hash
+from memory_pipelines.pipeline import files
 from memory_pipelines.sample import Config, write_sample
 from memory_pipelines.settings import Settings
 from memory_pipelines.stores import schema
@@ -35,6 +36,13 @@ QUARTER = "2024-07-01"
 WEEKS_OF_JUNE = ("2024-06-03", "2024-06-24")
 """Mondays of the first and the last."""
 SECRET = "of the tests"
+LANDED = datetime(2024, 7, 9, tzinfo=UTC)
+"""How far the log of that spring has landed."""
+SENTENCES = (
+    "I am allergic to peanuts, please remember that.",
+    "My name is Alice Harper.",
+    "My order 88123 with SF Express has not arrived, I want to complain. This is the third time!",
+)
 
 TABLES = (
     schema.models,
@@ -78,6 +86,13 @@ def said(user: str, at: datetime, *texts: str) -> list[dict[str, Any]]:
     return rows
 
 
+def land(platform: Platform, *paths: Path) -> None:
+    """Land and derive by the library: quicker than by Dagster."""
+    files.land(platform, paths)
+    cut(platform, list(platform.ledger.touched_days()))
+    derive_all(platform)
+
+
 # ---- through Dagster
 
 
@@ -105,7 +120,7 @@ class Life:
     def tick(self, sensor: str) -> list[dict[str, str]]:
         """One evaluation of a sensor: the tags of the runs that it asks for."""
         defs = build_defs()
-        resources = {"memory": PlatformResource()}
+        resources = {"memory": PlatformResource(home="", now="")}
         with dg.build_sensor_context(instance=self.instance, definitions=defs, resources=resources) as context:
             requests = defs.get_repository_def().get_sensor_def(sensor).evaluate_tick(context).run_requests or []
         return [{k: v for k, v in request.tags.items() if k in range_tags("", "")} for request in requests]
@@ -265,3 +280,8 @@ def life_state(platform: Platform) -> dict[str, Any]:
             rows = sorted(repr([*row]) for row in connection.execute(sa.select(*columns)))
         result[table.name] = (len(rows), stable_hash(*rows))
     return result
+
+
+def state_is_whole(life: Life) -> bool:
+    found = life_state(life.platform)
+    return set(found["unfinished"]) == {0} and found["balance"] == 0

@@ -138,6 +138,20 @@ class PublishSuite:
         }
         assert stores.read(owner).memories[row.memory_id][2] == draft(owner, 1).payload["text"]
 
+    def test_what_the_cold_store_loses_is_not_committed(
+        self, stores: Stores, at: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        owner = at.owners[0]
+        warm = state(owner, [draft(owner, 1)])
+        stores.publish(at.bucket, [warm])
+        with monkeypatch.context() as patch:
+            patch.setattr(type(stores.cold), "get", lambda *_: None)
+            with pytest.raises(TransientError, match="cold store"):
+                stores.publish(at.bucket, [state(owner, [draft(owner, 1, tier=Tier.COLD)])], LATER)
+            assert stores.read(owner) == expected(warm)
+        stores.publish(at.bucket, [warm])
+        stores.assert_clean(at.bucket, [owner])
+
     def test_a_changed_cold_memory_leaves_no_old_object(self, stores: Stores, at: World) -> None:
         owner = at.owners[0]
         for words in ("one", "two"):
