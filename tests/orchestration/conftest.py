@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from life_world import SECRET, Life, copied, living, write_spring
 from pipeline_world import MONTH, WEEKS, House, clean_run, in_memory, write_logs
+from quarter_world import SECRET, Life, copied, living, write_spring
 
 from memory_pipelines.pipeline import files
 from memory_pipelines.wiring import Platform

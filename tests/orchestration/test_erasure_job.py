@@ -6,8 +6,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from life_world import SECRET, Life, checks, clock, life_state, said, told, write_rows
 from pipeline_world import NOW, cut, derive_all
+from quarter_world import SECRET, Life, checks, clock, life_state, said, told, write_rows
 
 from memory_pipelines.erasure.certificate import GONE, UNREACHABLE, verify
 from memory_pipelines.erasure.requests import load

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 import pytest
-from life_world import (
+from quarter_world import (
     LANDED,
     QUARTER,
     Life,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from life_world import LANDED, QUARTER, SECRET, Life, copied, dying, life_state, living, write_spring
 from pipeline_world import House, Killed, derive_all, main_job
+from quarter_world import LANDED, QUARTER, SECRET, Life, copied, dying, life_state, living, write_spring
 
 from jobs.schedules import range_tags
 from memory_pipelines.pipeline import files, forget, reflection, reward

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from life_world import (
+from quarter_world import (
     SENTENCES,
     WEEKS_OF_JUNE,
     Life,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from life_world import (
+from quarter_world import (
     LANDED,
     QUARTER,
     SENTENCES,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from life_world import (
+from quarter_world import (
     SPRING,
     Life,
     clock,
