@@ -74,7 +74,7 @@ class Profile:
 
 def _read(name: str) -> dict[str, Any]:
     text = resources.files("memory_pipelines.admission").joinpath("data", name).read_text("utf-8")
-    loaded: dict[str, Any] = yaml.safe_load(text)
+    loaded: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return loaded
 
 
