@@ -9,7 +9,7 @@ export PYTHONPATH := $(CURDIR)
 PORT ?= 3000
 
 .DEFAULT_GOAL := help
-.PHONY: help run ui test check format bench down clean lock
+.PHONY: help run ui jobs test check format bench down clean lock
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -22,25 +22,29 @@ $(VENV)/installed: requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(DAGSTER_HOME)/dagster.yaml: deploy/local/dagster.yaml
-	@mkdir -p $(DAGSTER_HOME) && cp $< $@
+.PHONY: instance
+instance:
+	@mkdir -p "$(DAGSTER_HOME)" && cp deploy/local/dagster.yaml "$(DAGSTER_HOME)/dagster.yaml"
 
-run: $(VENV)/installed $(DAGSTER_HOME)/dagster.yaml ## set up, run the main job on the sample logs, recall
+run: $(VENV)/installed instance ## set up, run the main job on the sample logs, recall
 	@$(BIN)/python -m jobs.sample_run
 
-ui: $(VENV)/installed $(DAGSTER_HOME)/dagster.yaml ## the Dagster UI on the same instance, http://127.0.0.1:3000
+ui: $(VENV)/installed instance ## the Dagster UI on the same instance, http://127.0.0.1:3000
 	@$(BIN)/memory-pipelines local up
 	@$(BIN)/dagster dev --host 127.0.0.1 --port $(PORT) -w workspace.yaml
+
+jobs: $(VENV)/installed instance ## land what is in the inbox, cut, derive and publish what waits
+	@$(BIN)/python -m jobs.run_waiting
 
 test: $(VENV)/installed ## everything, with the embedded servers
 	@$(BIN)/python -m pytest
 
-check: $(VENV)/installed ## the quick loop: format, lint, types, import contracts, unit tests
+check: $(VENV)/installed ## the quick loop: format, lint, types, import contracts, the quick unit tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m pytest tests/unit
+	@$(BIN)/python -m pytest tests/unit -m 'not slow'
 
 format: $(VENV)/installed ## format and sort imports
 	@$(BIN)/ruff check --fix .
@@ -54,7 +58,7 @@ down: ## stop the embedded servers of this folder
 
 clean: ## stop the servers and remove all local state
 	@test ! -x $(BIN)/memory-pipelines || $(BIN)/memory-pipelines local down
-	@rm -rf $(MEMORY_PIPELINES_HOME)
+	@rm -rf "$(MEMORY_PIPELINES_HOME)"
 
 lock: ## resolve requirements.lock anew (needs uv)
 	@uv pip compile --python-version 3.11 --all-extras --generate-hashes --no-annotate --no-header --no-emit-index-url --no-strip-extras \

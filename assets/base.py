@@ -3,7 +3,7 @@
 import dagster as dg
 
 from assets.landing import landed_logs
-from assets.partitions import DAYS, DAYS_PER_RUN, OWNERS, days_checked, days_of
+from assets.partitions import BUCKETS, DAYS, DAYS_PER_RUN, OWNERS, bucket_keys, days_checked, days_of
 from assets.previews import value_counts
 from memory_pipelines.pipeline import daily
 from memory_pipelines.tables import EMOTIONS, ENTITIES, INTENTS, TableSpec
@@ -129,6 +129,7 @@ def _complete(asset: dg.AssetsDefinition, spec: TableSpec) -> dg.AssetChecksDefi
 def day_manifest(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """The commit of a day: which versions of the tables belong together. Only days whose checks passed get here;
     subjects whose rows changed are marked for derivation."""
+    context.instance.add_dynamic_partitions(str(BUCKETS.name), bucket_keys(memory.platform.settings.buckets))
     manifest_id = daily.commit_days(memory.platform, days_of(context))
     manifest = memory.platform.ledger.manifest()
     return dg.MaterializeResult(

@@ -109,7 +109,7 @@ def reward_champion(context: dg.AssetExecutionContext, memory: PlatformResource)
 
 @dg.asset_check(asset=decision_impact)
 def impact_distribution(memory: PlatformResource) -> dg.AssetCheckResult:
-    """Final impacts of 90 days: an alert, and a request to retrain, when they are skewed."""
+    """Final impacts of 90 days are sound: in range, not almost binary, not collapsed. If not: retrain."""
     return suite_check(reward.check_live_impacts(memory.platform))
 
 

@@ -10,21 +10,20 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
-from assets.partitions import bucket_key
 from jobs import schedules
 from jobs.reaping import reap
-from jobs.schedules import day_ranges, range_tags
+from jobs.run_waiting import Runner, say, work_off
+from jobs.schedules import range_tags
 from memory_pipelines.cli import print_answer
 from memory_pipelines.clock import FixedClock
 from memory_pipelines.model import Owner
-from memory_pipelines.pipeline import audit, files, forget
+from memory_pipelines.pipeline import audit, forget
 from memory_pipelines.pipeline.uses import note_answer
 from memory_pipelines.sample import Config, write_sample
 from memory_pipelines.settings import Settings
@@ -34,61 +33,6 @@ from memory_pipelines.wiring import Platform, connect
 QUESTIONS = (("u:zh-demo", "我之前投诉过什么物流问题？"), ("u:en-demo", "What seat do I prefer when flying?"))
 FORGOTTEN = "u:cbe82feea52"
 QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
-
-
-@dataclass
-class Quarter:
-    """What each job did: runs, seconds and the numbers of its last asset, added up."""
-
-    instance: dg.DagsterInstance
-    runs: Counter[str] = field(default_factory=Counter)
-    seconds: Counter[str] = field(default_factory=Counter)
-    did: dict[str, Counter[str]] = field(default_factory=dict)
-
-    def run(self, job: str, now: datetime, tags: dict[str, str] | None = None, partition: str | None = None) -> None:
-        """Run a job at an instant. Raises what a step raised."""
-        from memory_pipelines.definitions import build_defs
-
-        began = time.monotonic()
-        done = (
-            build_defs(now=now.isoformat())
-            .resolve_job_def(job)
-            .execute_in_process(instance=self.instance, tags=tags or {}, partition_key=partition, run_config=QUIET)
-        )
-        spent = time.monotonic() - began
-        self.runs[job] += 1
-        self.seconds[job] += round(spent, 1)  # type: ignore[assignment]
-        numbers = self.did.setdefault(job, Counter())
-        seen: set[tuple[str, ...]] = set()
-        for event in done.get_asset_materialization_events():
-            key = tuple(event.asset_key.path) if event.asset_key else ()
-            if key in seen:
-                continue  # one materialisation per partition of a range, all with the same metadata
-            seen.add(key)
-            for name, value in event.materialization.metadata.items():
-                if name in SHOWN and isinstance(value.value, int | float):
-                    numbers[f"{SHOWN[name]}"] += int(value.value)
-        say(f"{now:%Y-%m-%d}  {job:<15} {_what(tags, partition):<26} {spent:5.1f} s")
-
-
-SHOWN = {
-    "rows": "rows read",
-    "turns": "turns cut",
-    "shown": "memories shown",
-    "hidden": "hidden",
-    "moved": "moved",
-    "deleted": "deleted",
-    "persons": "persons",
-    "follow_ups": "follow-ups",
-    "promoted": "promoted",
-    "erased": "erased",
-    "survivors": "survivors",
-}
-"""Metadata that the table shows, and under which name."""
-
-
-def _what(tags: dict[str, str] | None, partition: str | None) -> str:
-    return partition or " to ".join(sorted({*(tags or {}).values()}))
 
 
 def main() -> int:
@@ -101,45 +45,34 @@ def main() -> int:
         if not (sample / "truth").exists():
             summary = write_sample(sample, Config.sample())
             say(f"sample written: {summary.turns} turns of dialogue, {summary.rows['behaviour']} behaviour events")
-        quarter = Quarter(instance)
+        runner = Runner(instance)
         months = sorted({path.stem[-7:] for path in (sample / "logs").rglob("*-20*.*")})
         arrivals = [(month, _arrival(month)) for month in months]
         arrivals[-1] = (arrivals[-1][0], _last_midnight(sample))
         for number, (month, now) in enumerate(arrivals):
             after = arrivals[number + 1][1] if number + 1 < len(arrivals) else now
             _arrive(sample / "logs", month, settings.inbox_path)
-            live(quarter, platform, now, after)
-        _forget_somebody(quarter, platform, arrivals[-1][1])
-        _summary(platform, quarter, time.monotonic() - began)
+            live(runner, platform, now, after)
+        _forget_somebody(runner, platform, arrivals[-1][1])
+        _summary(platform, runner, time.monotonic() - began)
     return 0
 
 
-def live(quarter: Quarter, platform: Platform, now: datetime, until: datetime) -> None:
+def live(runner: Runner, platform: Platform, now: datetime, until: datetime) -> None:
     """What the schedules and sensors launch from ``now``, when new logs have arrived, until ``until``."""
     platform.clock = FixedClock(now)
-    if files.unlanded(platform, files.log_files(platform.settings.inbox_path)):
-        quarter.run("land_logs", now)
-    for first, last in day_ranges(list(platform.ledger.touched_days()), now):
-        quarter.run("day_job", now, range_tags(first, last))
-    derive(quarter, platform, now)
-    for key in missing(quarter.instance, "reward_champion", _quarters(now)):
-        quarter.run("reward_job", now, partition=key)
-    derive(quarter, platform, now)  # a promoted model has everybody derived anew
-    weeks = missing(quarter.instance, "weekly_reflection", _weeks(platform, now))
+    work_off(runner, platform, now)
+    for key in missing(runner.instance, "reward_champion", _quarters(now)):
+        runner.run("reward_job", now, partition=key)
+    work_off(runner, platform, now)  # a promoted model has everybody derived anew
+    weeks = missing(runner.instance, "weekly_reflection", _weeks(platform, now))
     if weeks:
-        quarter.run("reflection_job", now, range_tags(weeks[0], weeks[-1]))
+        runner.run("reflection_job", now, range_tags(weeks[0], weeks[-1]))
     for subject, question in QUESTIONS:
         note_answer(platform, ask(platform, subject, question))
-    days = missing(quarter.instance, "memory_tiers", _days(now, until))
+    days = missing(runner.instance, "memory_tiers", _days(now, until))
     if days:
-        quarter.run("tier_job", until, range_tags(days[0], days[-1]))
-
-
-def derive(quarter: Quarter, platform: Platform, now: datetime) -> None:
-    """Derive the subjects that something touched, if any."""
-    buckets = platform.ledger.touched_buckets()
-    if buckets:
-        quarter.run("bucket_job", now, range_tags(bucket_key(min(buckets)), bucket_key(max(buckets))))
+        runner.run("tier_job", until, range_tags(days[0], days[-1]))
 
 
 def missing(instance: dg.DagsterInstance, asset: str, keys: Sequence[str]) -> list[str]:
@@ -197,27 +130,21 @@ def ask(platform: Platform, subject: str, question: str) -> Any:
     return platform.recall.recall(question, tenant=platform.settings.tenant, subject=subject, limit=5)
 
 
-def _forget_somebody(quarter: Quarter, platform: Platform, now: datetime) -> None:
+def _forget_somebody(runner: Runner, platform: Platform, now: datetime) -> None:
     """File and approve a request to forget one person, carry it out, look again; then the health checks."""
     owner = Owner(platform.settings.tenant, FORGOTTEN)
     if owner.key in platform.authority.people([owner.key]):
-        request_id = forget.request_erasure(platform, owner, "sample run")
-        forget.approve_erasure(platform, request_id, "sample run")
+        request_id = forget.request_erasure(platform, owner, "the person")
+        forget.approve_erasure(platform, request_id, "data protection officer")
     if forget.waiting_erasures(platform):
-        quarter.run("erasure_job", now)
-        for first, last in day_ranges(list(platform.ledger.touched_days()), now):
-            quarter.run("day_job", now, range_tags(first, last))
-        derive(quarter, platform, now)
-    if quarter.runs:
-        quarter.run("sweep_job", now)
-        quarter.run("health_job", now)
+        runner.run("erasure_job", now)
+        work_off(runner, platform, now)
+    if runner.runs:
+        runner.run("sweep_job", now)
+        runner.run("health_job", now)
 
 
-def say(line: str) -> None:
-    print(f"  {line}", flush=True)
-
-
-def _summary(platform: Platform, quarter: Quarter, seconds: float) -> None:
+def _summary(platform: Platform, runner: Runner, seconds: float) -> None:
     accounts = audit.accounts(platform)
     visible = platform.authority.counts()
     nodes, edges = platform.graph.count()
@@ -240,12 +167,12 @@ def _summary(platform: Platform, quarter: Quarter, seconds: float) -> None:
         "  archived texts (S3)": len(platform.cold.keys()),
         "  keys (Valkey)": platform.hot.count(),
     }
-    if quarter.runs:
+    if runner.runs:
         print(f"\n{'job':<16}{'runs':>5}{'seconds':>9}   what it did")
     for job in (j.name for j in schedules.JOBS):
-        if job in quarter.runs:
-            numbers = ", ".join(f"{n:,} {name}" for name, n in quarter.did[job].items() if n or name == "survivors")
-            print(f"{job:<16}{quarter.runs[job]:>5}{quarter.seconds[job]:>9.1f}   {numbers}")
+        if job in runner.runs:
+            numbers = ", ".join(f"{n:,} {name}" for name, n in runner.did[job].items() if n or name == "survivors")
+            print(f"{job:<16}{runner.runs[job]:>5}{runner.seconds[job]:>9.1f}   {numbers}")
     print()
     for name, value in rows.items():
         print(f"{name:<24} {value}")

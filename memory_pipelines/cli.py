@@ -12,7 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_pipelines.errors import MemoryPipelinesError, SettingError
+from memory_pipelines.errors import InputError, MemoryPipelinesError
+from memory_pipelines.model import iso, utc
 from memory_pipelines.settings import Settings, documented
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = arguments.run(arguments)
     except MemoryPipelinesError as error:
         print(f"memory-pipelines: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        sys.stderr.close()
         return 1
     return code
 
@@ -52,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--tenant", help="default: the tenant of the settings")
     command.add_argument("--dry-run", action="store_true", help="only count what every place holds of the subject")
     command.add_argument("--approve", metavar="REQUEST", help="approve a filed request; the erasure job carries it out")
-    command.add_argument("--by", default="command line", help="who asks or approves")
+    command.add_argument("--by", help="who asks or approves; the two must differ")
     command.set_defaults(run=_erase)
 
     command = commands.add_parser("identify", help="a user has logged in on a device: join its memories")
@@ -62,6 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--undo", action="store_true", help="it was somebody else: part them again")
     command.set_defaults(run=_identify)
 
+    command = commands.add_parser("files", help="the files that were read: rows, quarantined rows, whether to the end")
+    command.set_defaults(run=_files)
+
     command = commands.add_parser("accounts", help="where every row that was ever read is now")
     command.set_defaults(run=_accounts)
 
@@ -70,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("sample", help="write simulated logs with known causes")
     command.add_argument("folder", type=Path)
-    command.add_argument("--turns", type=int, help="about this many turns; default: the small sample")
+    command.add_argument("--turns", type=_positive, help="about this many turns; default: the small sample")
     command.set_defaults(run=_sample)
 
     command = commands.add_parser("local", help="the embedded servers of this home")
@@ -79,11 +86,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("give a number above 0")
+    return number
+
+
 def _instant(text: str) -> datetime:
-    instant = datetime.fromisoformat(text)
-    if instant.tzinfo is None:
-        raise argparse.ArgumentTypeError("give a zone, such as 2024-05-01T00:00:00Z")
-    return instant
+    try:
+        return utc(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError("give an instant with its zone, such as 2024-05-01T00:00:00Z") from None
 
 
 def _import(arguments: argparse.Namespace) -> int:
@@ -101,6 +115,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
 
 def _recall(arguments: argparse.Namespace) -> int:
+    from memory_pipelines.model import known_subject
     from memory_pipelines.pipeline.uses import note_answer
     from memory_pipelines.wiring import connect
 
@@ -108,7 +123,7 @@ def _recall(arguments: argparse.Namespace) -> int:
         answer = platform.recall.recall(
             arguments.query,
             tenant=arguments.tenant or platform.settings.tenant,
-            subject=arguments.subject,
+            subject=known_subject(arguments.subject),
             as_of=arguments.as_of,
             limit=arguments.limit,
         )
@@ -117,10 +132,14 @@ def _recall(arguments: argparse.Namespace) -> int:
     if arguments.format == "prompt":
         print(answer.prompt())
     elif arguments.format == "json":
-        print(json.dumps(asdict(answer), ensure_ascii=False, default=str, indent=2))
+        print(json.dumps(asdict(answer), ensure_ascii=False, default=_plain, indent=2))
     else:
         print_answer(answer)
     return 0
+
+
+def _plain(value: object) -> str:
+    return iso(value) if isinstance(value, datetime) else str(value)
 
 
 def print_answer(answer: Any) -> None:
@@ -135,18 +154,22 @@ def print_answer(answer: Any) -> None:
 
 
 def _erase(arguments: argparse.Namespace) -> int:
-    from memory_pipelines.model import Owner
+    from memory_pipelines.model import Owner, known_subject
     from memory_pipelines.pipeline import forget
     from memory_pipelines.wiring import connect
 
     if (arguments.subject is None) == (arguments.approve is None):
-        raise SettingError("name either --subject or --approve")
+        raise InputError("name either --subject or --approve")
+    if arguments.dry_run and arguments.approve is not None:
+        raise InputError("--dry-run goes with --subject")
+    if not arguments.by and not arguments.dry_run:
+        raise InputError("say --by whom")
     with connect() as platform:
         if arguments.approve is not None:
             forget.approve_erasure(platform, arguments.approve, arguments.by)
             print("approved; the erasure job carries it out")
             return 0
-        owner = Owner(arguments.tenant or platform.settings.tenant, arguments.subject)
+        owner = Owner(arguments.tenant or platform.settings.tenant, known_subject(arguments.subject))
         if arguments.dry_run:
             plan = forget.plan_erasure(platform, owner)
             for place, count in plan.counts.items():
@@ -166,6 +189,17 @@ def _identify(arguments: argparse.Namespace) -> int:
         tenant = arguments.tenant or platform.settings.tenant
         change = platform.links.unlink if arguments.undo else platform.links.link
         change(Owner(tenant, arguments.device), Owner(tenant, arguments.user), platform.clock.now())
+    return 0
+
+
+def _files(arguments: argparse.Namespace) -> int:
+    from memory_pipelines.wiring import connect
+
+    with connect() as platform:
+        for file in platform.ledger.files():
+            state = "whole" if file["complete"] else "broken off"
+            counts = f"{file['rows']:>10} rows {file['quarantined']:>8} quarantined"
+            print(f"{counts}  {state:<10}  {file['file_id']}  {file['name']}")
     return 0
 
 
@@ -212,7 +246,7 @@ def _landed_through(platform: "Platform") -> str:
 
 
 def _secret(name: str) -> bool:
-    return name.endswith(("PASSWORD", "TOKEN", "KEY", "_URL"))
+    return name.endswith(("PASSWORD", "TOKEN", "KEY", "SECRET", "_URL"))
 
 
 def _sample(arguments: argparse.Namespace) -> int:

@@ -30,10 +30,6 @@ class IntegrityError(PermanentError):
     """Stored data contradicts itself; stop before it spreads."""
 
 
-class NotCapableError(PermanentError):
-    """A server was asked for something that its adapter declares it cannot do."""
-
-
 class StoreUnavailableError(TransientError):
     """A store did not answer. ``store`` is the port's name, ``setting`` what to check."""
 

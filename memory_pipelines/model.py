@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
+from memory_pipelines.errors import InputError
+
 DIGEST_BYTES = 16
 FIRST_DAY = "2004-01-01"
 """The first day partition (UTC). An earlier time in a log is no time: an epoch of zero, mostly."""
@@ -129,6 +131,13 @@ def slice_id(day: date, first_exchange: str) -> str:
 def memory_id(owner: Owner, kind: MemoryType, first_own_turn: str, predicate: str = "", value: str = "") -> str:
     """Id of a memory; depends on its first source turn and its claim, on no model and no setting."""
     return stable_hash("memory", owner.tenant, owner.subject, kind, first_own_turn, predicate, value)
+
+
+def known_subject(text: str) -> str:
+    """``text`` if it names a subject. Raises InputError: a forgotten prefix would name nobody, silently."""
+    if not text.startswith(("u:", "d:")) or len(text) < 3:
+        raise InputError("a subject is u:<user id> or d:<device fingerprint>")
+    return text
 
 
 def utc(value: datetime) -> datetime:

@@ -81,6 +81,10 @@ class Settings:
         return cls(**(values | overrides))
 
     def __post_init__(self) -> None:
+        if not self.home:
+            raise SettingError(f"{PREFIX}HOME must name a folder")
+        if self.token_budget < 1:
+            raise SettingError(f"{PREFIX}TOKEN_BUDGET must be 1 or more")
         if not 1 <= self.buckets <= 4096:
             raise SettingError(f"{PREFIX}BUCKETS must be 1 to 4096")
         if not 0 <= self.quarantine_max_share <= 1:

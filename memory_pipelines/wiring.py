@@ -79,7 +79,9 @@ class Platform:
     def ledger(self) -> "Ledger":
         from memory_pipelines.stores.ledger import Ledger
 
-        return Ledger(self.engine)
+        ledger = Ledger(self.engine)
+        ledger.fix_buckets(self.settings.buckets)
+        return ledger
 
     @cached_property
     def authority(self) -> "PostgresAuthority":

@@ -88,7 +88,7 @@ def profile(scenario: str) -> Profile:
     """The named scenario profile. Raises SettingError for an unknown one."""
     known = _read("scenarios.yaml")["profiles"]
     if scenario not in known:
-        raise SettingError(f"no scenario {scenario!r}; known: {', '.join(sorted(known))}")
+        raise SettingError(f"MEMORY_PIPELINES_SCENARIO must be one of {', '.join(sorted(known))}")
     row = known[scenario]
     return Profile(
         name=scenario,

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from memory_pipelines.erasure.certificate import Certificate
-from memory_pipelines.errors import InputError
+from memory_pipelines.errors import InputError, PermanentError
 from memory_pipelines.model import Owner, iso, stable_hash
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.schema import translated, upsert
@@ -62,10 +62,14 @@ def request(engine: sa.Engine, owner: Owner, by: str, at: datetime) -> str:
 
 
 def approve(engine: sa.Engine, request_id: str, by: str, at: datetime) -> None:
-    """Approve a request; one that is approved already stays as it is. Raises InputError for an unknown one."""
+    """Approve a request; one that is approved already stays as it is.
+
+    Raises InputError for an unknown one, PermanentError if who asked would approve."""
     with translated(), engine.begin() as connection:
         found = _row(connection, request_id)
         if found["state"] == REQUESTED:
+            if found["progress"].get("requested_by") == by:
+                raise PermanentError("somebody else has to approve than the one who asked")
             progress = found["progress"] | {"approved_at": iso(at)}
             values = {"state": APPROVED, "approved_by": by, "progress": progress}
             connection.execute(_TABLE.update().where(_TABLE.c.request_id == request_id).values(**values))

@@ -201,6 +201,9 @@ READERS: dict[str, Callable[[BinaryIO], Iterator[RawRow]]] = {
 }
 
 
+SUFFIXES = frozenset({".csv", ".parquet", ".pq", ".jsonl", ".ndjson"})
+
+
 def detect_format(path: Path) -> str:
     """Format by file name, and for JSON lines by the first row. Raises InputError for anything else, or unreadable."""
     suffix = path.suffix.lower()

@@ -152,7 +152,9 @@ def derive_bucket(platform: Platform, bucket: int, *, everything: bool = False) 
 def _plan(platform: Platform, bucket: int) -> Plan:
     plan = platform.ledger.plan(bucket)
     if plan is None:
-        raise InputError(f"bucket {bucket} has no derivation under way: materialise decision_impact first")
+        raise InputError(
+            "nothing to derive: no day is committed yet, or decision_impact was not materialised for the bucket"
+        )
     return plan
 
 

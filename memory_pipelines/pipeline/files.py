@@ -12,7 +12,7 @@ import pyarrow as pa
 from memory_pipelines.erasure.tombstones import Forgotten, load_tombstones
 from memory_pipelines.errors import InputError
 from memory_pipelines.landing.land import file_hash, land_file
-from memory_pipelines.landing.readers import detect_format
+from memory_pipelines.landing.readers import SUFFIXES, detect_format
 from memory_pipelines.pipeline.lock import uses_lake
 from memory_pipelines.slices.clean import clean_turns
 from memory_pipelines.stores.base import ChunkCounts
@@ -30,10 +30,12 @@ class LandedFile:
 
 
 def log_files(folder: Path) -> list[Path]:
-    """The log files below a folder, in order of their paths; hidden files and ``truth/`` folders are none."""
+    """The log files below a folder, in order of their paths: those that some reader is for.
+
+    Hidden ones are none, nor is what lies in a ``truth`` folder, where the simulator keeps its answers."""
     if not folder.is_dir():
         return []
-    files = (p for p in sorted(folder.rglob("*")) if p.is_file())
+    files = (p for p in sorted(folder.rglob("*")) if p.is_file() and p.suffix.lower() in SUFFIXES)
     return [p for p in files if not any(x.startswith(".") or x == "truth" for x in p.relative_to(folder).parts)]
 
 

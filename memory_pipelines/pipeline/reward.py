@@ -183,6 +183,7 @@ def check_training_rows(platform: Platform) -> SuiteResult:
 
 @uses_lake
 def check_live_impacts(platform: Platform) -> SuiteResult:
-    """Great Expectations on the final impacts that are in use."""
-    rows = platform.lake.read(IMPACTS)
+    """Great Expectations on the final impacts of the last 90 days that are in use."""
+    since = platform.clock.now() - WINDOW
+    rows = platform.lake.read(IMPACTS, where=[("occurred_at", ">=", since)])
     return run_suite("impact", rows.filter(rows["impact_final"]).to_pandas())

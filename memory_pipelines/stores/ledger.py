@@ -13,6 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from memory_pipelines.errors import SettingError
 from memory_pipelines.model import day_start, shift_day, stable_hash, touched_days
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.base import ChunkCounts, LandedChunk
@@ -49,6 +50,15 @@ class Ledger:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
+
+    def fix_buckets(self, buckets: int) -> None:
+        """Note the number of buckets on first use. Raises SettingError if the lake was cut into another number."""
+        table = schema.counters
+        with translated(), self._engine.begin() as connection:
+            upsert(connection, table, [{"name": "buckets", "value": buckets}], update=())
+            known = connection.execute(sa.select(table.c.value).where(table.c.name == "buckets")).scalar_one()
+        if known != buckets:
+            raise SettingError(f"this lake is cut into {known} buckets: set MEMORY_PIPELINES_BUCKETS to that")
 
     # ---- landing
 

@@ -346,12 +346,31 @@ def connect(url: str, setting: str = "MEMORY_PIPELINES_POSTGRES_URL") -> sa.Engi
         if engine.dialect.name == "postgresql":  # two processes may start on an empty database at once
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(727274)"))
         metadata.create_all(connection)
+        _sample_no_text(connection)
         found = connection.execute(sa.select(sa.func.max(schema_version.c.version))).scalar_one()
         if found not in (None, SCHEMA_VERSION):
             raise IntegrityError(f"the database of {setting} has schema {found}, this version needs {SCHEMA_VERSION}")
         upsert(connection, schema_version, [{"version": SCHEMA_VERSION}], update=())
         upsert(connection, counters, [{"name": "touch", "value": 0}], update=())
     return engine
+
+
+def _sample_no_text(connection: sa.Connection) -> None:
+    """Keep texts and names out of PostgreSQL's planner statistics: those outlive the rows that they were drawn from."""
+    if connection.dialect.name != "postgresql":
+        return
+    sampled = connection.execute(
+        sa.text(
+            "SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid "
+            "WHERE c.relnamespace = current_schema()::regnamespace AND coalesce(a.attstattarget, -1) <> 0"
+        )
+    )
+    present = {(row.relname, row.attname) for row in sampled}
+    for table in metadata.tables.values():
+        for column in table.columns:
+            free = isinstance(column.type, sa.JSON) or (isinstance(column.type, sa.String) and not column.type.length)
+            if free and (table.name, column.name) in present:
+                connection.execute(sa.text(f'ALTER TABLE "{table.name}" ALTER COLUMN "{column.name}" SET STATISTICS 0'))
 
 
 def _engine(url: str, setting: str) -> sa.Engine:

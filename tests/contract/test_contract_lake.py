@@ -65,6 +65,7 @@ def test_rows_of_every_table_come_back_with_exact_types(spec: TableSpec, tmp_pat
         pa.bool_(): True,
         tables.TIME: AT,
         tables.STRINGS: ["a", "乙"],
+        pa.list_(pa.float64()): [1.5, 0.0],
         pa.list_(tables.ENTITY): [{"surface": "顺丰", "canonical": "carrier/sf_express", "kind": None}],
     }
     full = {field.name: values[field.type] for field in spec.schema}

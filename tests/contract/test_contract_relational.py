@@ -253,3 +253,21 @@ def test_two_processes_may_start_on_an_empty_database_at_once(embedded: Settings
     with admin.connect() as connection:
         connection.execute(sa.text("DROP DATABASE empty_suite"))
     admin.dispose()
+
+
+def test_no_text_is_sampled_for_the_planner(engine: sa.Engine) -> None:
+    """Planner statistics outlive the rows, so an erasure could not reach a text in them."""
+    secret, number = "penicillin-in-a-sentence", 300
+    task = {"owner": "o", "week": "2024-05-13", "kind": "k", "text": secret, "due_at": None, "done": False}
+    rows = [{"task_id": f"{i:032d}", **task} for i in range(number)]
+    with engine.begin() as connection:
+        schema.upsert(connection, schema.reflection_tasks, rows)
+        connection.execute(sa.text("ANALYZE"))
+        sampled = connection.execute(
+            sa.text(
+                "SELECT tablename, attname, coalesce(most_common_vals::text, '') || "
+                "coalesce(histogram_bounds::text, '') FROM pg_stats"
+            )
+        ).all()
+    assert not [(table, column) for table, column, values in sampled if secret in values]
+    assert ("reflection_tasks", "owner") in {(table, column) for table, column, _ in sampled}, "others are sampled"

@@ -307,7 +307,7 @@ class World:
 
 def world(number: int | None = None) -> World:
     number = next(_numbers) if number is None else number
-    owners = tuple(Owner(f"tenant {number}", f"u:{i}") for i in range(6))
+    owners = tuple(Owner(f"published {number}", f"u:{i}") for i in range(6))
     rich, same, gone, fresh, grouped, moved = owners
     old = [
         state(

@@ -52,7 +52,7 @@ def test_empty() -> None:
 
 
 def test_unknown_scenario_and_a_slice_without_own_turn_are_refused(slice_row: Make) -> None:
-    with pytest.raises(SettingError, match="no scenario"):
+    with pytest.raises(SettingError, match="MEMORY_PIPELINES_SCENARIO must be one of"):
         run([], scenario="nope")
     with pytest.raises(IntegrityError, match="evt_acme/u:ann/1"):
         run([slice_row(1, "hello", own_turn_ids=[])])

@@ -165,6 +165,8 @@ def test_a_request_waits_for_its_approval(world: World) -> None:
     before = world.everything()
     with pytest.raises(PermanentError, match="not approved"):
         erasure.execute(world.stores, request, ERASED_AT, SECRET)
+    with pytest.raises(PermanentError, match="somebody else"):
+        erasure.approve(world.engine, request, "desk", ERASED_AT)
     assert world.everything() == before
     for _ in range(2):
         erasure.approve(world.engine, request, "officer", ERASED_AT)

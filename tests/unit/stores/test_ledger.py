@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from suites.ledger_suite import AT, LedgerSuite, chunk
 
+from memory_pipelines.errors import SettingError
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.ledger import Ledger, Plan
 
@@ -189,3 +190,11 @@ def test_two_runs_of_one_day_in_every_order(steps: int) -> None:
             world.whole(DAYS[:1])
         world.settle()
     world.engine.dispose()
+
+
+def test_a_lake_keeps_its_number_of_buckets() -> None:
+    ledger = Ledger(schema.connect("sqlite://"))
+    ledger.fix_buckets(8)
+    ledger.fix_buckets(8)
+    with pytest.raises(SettingError, match="cut into 8 buckets: set MEMORY_PIPELINES_BUCKETS"):
+        ledger.fix_buckets(4)
