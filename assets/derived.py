@@ -131,7 +131,7 @@ def no_batch_left_open(memory: PlatformResource) -> dg.AssetCheckResult:
 
 @dg.asset_check(asset=published_memories)
 def stores_agree(memory: PlatformResource) -> dg.AssetCheckResult:
-    """Vectors and graph hold what PostgreSQL shows, and nothing else."""
+    """The graph holds what PostgreSQL shows and nothing else, and the vector store as many entries."""
     differences = audit.store_differences(memory.platform)
     return dg.AssetCheckResult(passed=not any(differences.values()), metadata=dict(differences))
 

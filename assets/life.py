@@ -94,7 +94,12 @@ def weekly_reflection(context: dg.AssetExecutionContext, memory: PlatformResourc
     )
 
 
-@dg.asset(group_name="erasure", owners=OWNERS, kinds={"python"})
+@dg.asset(
+    deps=[dg.AssetDep(published_memories, partition_mapping=ALL)],
+    group_name="erasure",
+    owners=OWNERS,
+    kinds={"python"},
+)
 def erasure_certificates(memory: PlatformResource) -> dg.MaterializeResult:
     """Approved requests to forget somebody, carried out: unreachable at once, then deleted place by place, read again,
     and certified."""

@@ -72,6 +72,9 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("accounts", help="where every row that was ever read is now")
     command.set_defaults(run=_accounts)
 
+    command = commands.add_parser("roll-back", help="bring the reward model before the current one into use")
+    command.set_defaults(run=_roll_back)
+
     command = commands.add_parser("doctor", help="check settings, stores and ledger")
     command.set_defaults(run=_doctor)
 
@@ -211,6 +214,15 @@ def _accounts(arguments: argparse.Namespace) -> int:
         accounts = audit.accounts(platform)
     print(json.dumps(accounts.as_dict(), ensure_ascii=False, indent=2))
     return 0 if accounts.balance == 0 else 1
+
+
+def _roll_back(arguments: argparse.Namespace) -> int:
+    from memory_pipelines.pipeline.reward import roll_back_reward
+    from memory_pipelines.wiring import connect
+
+    with connect() as platform:
+        print(f"in use: {roll_back_reward(platform)}; everybody waits to be derived anew")
+    return 0
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The health of the memory as numbers (SPEC: slice freshness, ripple activation, impact skew, sync latency).
+"""The health of the memory as numbers: slice freshness, ripple activation, impact skew, sync latency.
 
 Belongs here: reading what ``quality.health`` judges. Does not belong here: limits and formulas.
 """

@@ -107,8 +107,9 @@ class Recall:
         limit: int = MAX_ITEMS,
         explain: bool = False,
     ) -> Answer:
-        """The person's memories for ``query`` as things stood at ``as_of`` (aware; None: now).
+        """The person's memories for ``query`` at ``as_of`` (aware; None: now): what had occurred and not expired.
 
+        Summaries, impacts and suppressions are today's: a past instant hides memories, it does not rewrite them.
         At most ``limit`` items (15 at most), newest first. A blank query opens a session. A tenant or
         subject without memories gets an answer without items. Raises StoreUnavailableError only if the
         authority is down and no copy of the subject is at hand; other stores are named in ``missing``, and

@@ -38,7 +38,7 @@ def test_every_command_is_in_the_readme() -> None:
     listed = subprocess.run(
         [sys.executable, "-m", "memory_pipelines.cli", "--help"], capture_output=True, text=True, check=True, cwd=ROOT
     ).stdout
-    for command in re.findall(r"^    ([a-z]+) ", listed, re.M):
+    for command in re.findall(r"^    ([a-z-]+) ", listed, re.M):
         assert f"memory-pipelines {command}" in README, command
 
 
