@@ -134,7 +134,9 @@ def link_bucket(platform: Platform, bucket: int) -> pa.Table:
 def publish_bucket(platform: Platform, bucket: int) -> Published:
     """Step 7, the stores: publish the planned owners and end the bucket's derivation."""
     plan = _plan(platform, bucket)
-    done = publish_owners(platform, list(plan.owners), plan.as_of, bucket)
+    night = platform.ledger.last_night()  # memories do not grow younger because somebody is derived anew
+    as_of = plan.as_of if night is None else max(plan.as_of, night)
+    done = publish_owners(platform, list(plan.owners), as_of, bucket)
     platform.ledger.end_derivation(plan, _due(platform, plan))
     return done
 

@@ -124,6 +124,7 @@ def move_tiers(platform: Platform, nights: Sequence[datetime]) -> list[MovePlan]
         if concerned:
             publish_owners(platform, concerned, as_of)
             memories = platform.authority.everything_visible()  # a night of the past brings back what is over by now
+        platform.ledger.note_night(as_of)
         plans.append(plan)
     return plans
 

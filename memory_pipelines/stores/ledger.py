@@ -8,7 +8,7 @@ a touch first reads it, then the data, and notes the number read, so a touch tha
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -59,6 +59,23 @@ class Ledger:
             known = connection.execute(sa.select(table.c.value).where(table.c.name == "buckets")).scalar_one()
         if known != buckets:
             raise SettingError(f"this lake is cut into {known} buckets: set MEMORY_PIPELINES_BUCKETS to that")
+
+    def note_night(self, as_of: datetime) -> None:
+        """Tiers were carried out as of an instant: nothing is published as of an earlier one any more."""
+        table = schema.counters
+        second = int(as_of.timestamp())
+        with translated(), self._engine.begin() as connection:
+            upsert(connection, table, [{"name": "night", "value": second}], update=())
+            connection.execute(
+                table.update().where(table.c.name == "night", table.c.value < second).values(value=second)
+            )
+
+    def last_night(self) -> datetime | None:
+        """The latest instant as of which tiers were carried out."""
+        table = schema.counters
+        with translated(), self._engine.begin() as connection:
+            second = connection.execute(sa.select(table.c.value).where(table.c.name == "night")).scalar_one_or_none()
+        return None if second is None else datetime.fromtimestamp(second, UTC)
 
     # ---- landing
 

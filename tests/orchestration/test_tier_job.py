@@ -42,6 +42,15 @@ def places(life: Life, memory: StoredMemory) -> tuple[bool, bool, bool]:
     )
 
 
+def test_nobody_grows_younger_by_being_derived_anew(life: Life) -> None:
+    life.run("tier_job", "2024-07-09", "2024-08-20")
+    before = {name: (m.tier, m.version) for name, m in life.memories().items()}
+    assert Tier.WARM in {tier for tier, _ in before.values()}
+    life.platform.ledger.touch_everybody()
+    life.derive()
+    assert {name: (m.tier, m.version) for name, m in life.memories().items()} == before
+
+
 def test_memories_grow_cold_and_come_back(life: Life) -> None:
     platform = life.platform
     start = {

@@ -1,6 +1,7 @@
 """The ledger on SQLite: the suite shared with the contract tests, and any order of runs, kills and derivations."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from itertools import combinations
 from typing import Any
 
@@ -198,3 +199,13 @@ def test_a_lake_keeps_its_number_of_buckets() -> None:
     ledger.fix_buckets(8)
     with pytest.raises(SettingError, match="cut into 8 buckets: set MEMORY_PIPELINES_BUCKETS"):
         ledger.fix_buckets(4)
+
+
+def test_nights_only_go_on() -> None:
+    ledger = Ledger(schema.connect("sqlite://"))
+    assert ledger.last_night() is None
+    for night in (AT, AT - timedelta(days=1)):
+        ledger.note_night(night)
+        assert ledger.last_night() == AT.replace(microsecond=0)
+    ledger.note_night(AT + timedelta(days=1))
+    assert ledger.last_night() == (AT + timedelta(days=1)).replace(microsecond=0)
