@@ -6,6 +6,7 @@ it. Canonical values join languages through the ontology's small alias list, no 
 
 import re
 import unicodedata
+from itertools import takewhile
 
 from memory_pipelines.admission.ontology import Pattern, aliases, relation_of, value_lists
 
@@ -83,6 +84,12 @@ def _at_hand(raw: str) -> bool:
     return re.search(r"\b(?:it|them|him|her|this|that|these|those|you)$", raw, re.I) is not None
 
 
+_AFTERTHOUGHT = re.compile(
+    r"\s*(?:very|so|super|really|too|quite|great|good|nice|bad|not|but|thanks?|please|i|we|you|it|he|she|they)\b", re.I
+)
+"""How a remark begins that follows an enumeration after a comma: it ends the list."""
+
+
 def split_values(raw: str, language: str, multi: bool, taste: bool = False) -> list[str]:
     """The clean, acceptable values of a raw span: one, or each of an enumeration if ``multi``.
 
@@ -92,6 +99,8 @@ def split_values(raw: str, language: str, multi: bool, taste: bool = False) -> l
     # Tails are cut from the whole first: "likes tea because coffee and cake are dear" holds one value.
     whole = _TAILS[language].sub("", raw.strip(" '\""))
     parts = _LISTS[language].split(whole) if multi else [whole]
+    if language == "en":
+        parts = list(takewhile(lambda part: not _AFTERTHOUGHT.match(part), parts))
     if taste and language == "en":
         parts = [part for part in parts if not _at_hand(part.strip())]
     cleaned = (_clean(part, language) for part in parts)

@@ -47,6 +47,11 @@ STATED = [
     ("我买了一辆特斯拉", {"possession": {"特斯拉"}}),
     ("我下周三去北京出差", {"plan": {"2024-06-12 去北京出差"}}),
     ("我6月12日有一个面试", {"plan": {"2024-06-12 面试"}}),
+    ("I love mangoes, super happy", {"likes": {"mangoe"}}),
+    (
+        "I love mango ice cream and my flight CA1234 to Beijing was cancelled, very angry",
+        {"likes": {"mango ice cream"}},
+    ),
     ("I live in Paris", {"home_city": {"paris"}}),
     ("I live in Paris, do you deliver there?", {"home_city": {"paris"}}),
     ("I've been living in Tokyo for three years 🗼", {"home_city": {"tokyo"}}),
