@@ -344,4 +344,4 @@ def world(number: int | None = None) -> World:
         replace(old[3], slices=[("a", "1"), ("c", "2"), ("c", "3")]),
         state(moved, [draft(moved, 1, tier=Tier.WARM), draft(moved, 2)]),
     ]
-    return World(f"tenant {number}", number, owners, old, new)
+    return World(f"published {number}", number, owners, old, new)
