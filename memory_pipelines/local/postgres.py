@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_pipelines.errors import SettingError
+from memory_pipelines.local import processes
 
 if TYPE_CHECKING:
     import pwd
@@ -97,14 +98,11 @@ def prepare(bin_folder: Path, data: Path, password: str, progress: Callable[[str
         os.chown(work, user.pw_uid, user.pw_gid)
         os.chown(password_file, user.pw_uid, user.pw_gid)
     done = subprocess.run(
-        command,
+        processes.as_user(command, None if user is None else (user.pw_uid, user.pw_gid)),
         capture_output=True,
         text=True,
         errors="replace",
         cwd=data.parent,
-        user=user and user.pw_uid,
-        group=user and user.pw_gid,
-        extra_groups=user and [],
     )
     if done.returncode:
         lines = "; ".join(done.stderr.strip().splitlines()[-3:])

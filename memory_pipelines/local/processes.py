@@ -8,6 +8,7 @@ alone proves nothing (pids are reused), nor does a folder in an editor's command
 import random
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -175,3 +176,18 @@ def last_lines(log: Path, count: int = 5) -> list[str]:
         return []
     lines = log.read_bytes()[-8192:].decode("utf-8", "replace").splitlines()
     return [line.strip() for line in lines if line.strip()][-count:]
+
+
+# A fork of a process with gRPC's threads in it can kill the child before it becomes the program, and Popen forks to
+# change the user. So a small program, which Popen starts without a fork, changes it and then becomes the other one.
+_AS_USER = (
+    "import os, sys; user, group, *command = sys.argv[1:]; os.setgroups([]); os.setgid(int(group)); "
+    "os.setuid(int(user)); os.execv(command[0], command)"
+)
+
+
+def as_user(command: Sequence[str], user: tuple[int, int] | None) -> list[str]:
+    """The command as another (user id, group id); None: as the caller. Its first word is a whole path."""
+    if user is None:
+        return list(command)
+    return [sys.executable, "-I", "-c", _AS_USER, str(user[0]), str(user[1]), *command]

@@ -252,20 +252,16 @@ def _start(server: Server, folder: Path, state: State, say: Callable[[str], None
     processes.trim(place.log, LOG_LIMIT_BYTES, LOG_KEEP_BYTES)
     command = server.command(place)
     run_as = server.run_as(place)
-    user, group = run_as or (None, None)
     with place.log.open("ab") as log:
         place.log.chmod(0o600)
         process = subprocess.Popen(
-            command,
+            processes.as_user(command, run_as),
             cwd=place.folder,
             env=base_environment(place.folder) | server.environment(place),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            user=user,
-            group=group,
-            extra_groups=None if run_as is None else [],
             umask=0o077,
         )
     own = state.server(server.name)
@@ -282,15 +278,17 @@ def _wait(
     servers: list[Server],
     folder: Path,
     state: State,
-    waiting: "Mapping[str, subprocess.Popen[bytes] | psutil.Process]",
+    waiting: "dict[str, subprocess.Popen[bytes] | psutil.Process]",
     say: Callable[[str], None],
 ) -> None:
     """Poll all until each has answered. Raises StoreUnavailableError for the first that ended or ran out of time.
 
-    One that does not answer in time is stopped, so that the next start does not take it for a good one."""
+    One that ended is started once more: what a killed one left may have gone by then. One that does not answer in
+    time is stopped, so that the next start does not take it for a good one."""
     import psutil
 
     began = time.monotonic()
+    again: set[str] = set()
     pending = list(servers)
     while pending:
         for server in list(pending):
@@ -300,7 +298,12 @@ def _wait(
             except Exception as error:  # drivers raise what they like while a server starts
                 process = waiting[server.name]
                 if process.poll() is not None if isinstance(process, subprocess.Popen) else processes.is_gone(process):
-                    raise _failure(server, place, "it ended") from None
+                    if server.name in again:
+                        raise _failure(server, place, "it ended") from None
+                    again.add(server.name)
+                    _reap([server], folder, say)
+                    waiting[server.name] = _start(server, folder, state, say)
+                    continue
                 if time.monotonic() - began > START_SECONDS:
                     processes.stop([(psutil.Process(process.pid), server.stop_signal)], STOP_SECONDS)
                     raise _failure(server, place, f"no answer in {START_SECONDS:g} s, last: {error}") from None
