@@ -23,16 +23,19 @@ of the day before that (the opening); and exchanges of three days after: a late 
 turn of a run over midnight, whose exchange takes replies of the day after, and their rest opens the next."""
 WINDOW = timedelta(days=7)
 """How long after an event behaviour still counts for it (feedback, impact, inquiries)."""
+_LENGTHS = [b"%d:" % length for length in range(1024)]
 INSTANT = timedelta(microseconds=1)
 """The smallest step of time that is kept."""
 
 
 class Role(StrEnum):
-    """Who spoke. Only ``USER`` rows are a subject's own turns."""
+    """Who spoke. Only ``USER`` rows are a subject's own turns. ``UNCHOSEN`` is what was said on a branch of a
+    dialogue that was given up (an answer generated anew): step 1 counts it and drops it."""
 
     USER = "user"
     AGENT = "agent"
     SYSTEM = "system"
+    UNCHOSEN = "unchosen"
 
 
 class MemoryType(StrEnum):
@@ -73,15 +76,14 @@ def stable_hash(*parts: str | int | None) -> str:
     Each part is length-prefixed, so ``("ab", "c")`` and ``("a", "bc")`` differ, as do ``None``
     and the empty string.
     """
-    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    pieces = []
     for part in parts:
         if part is None:
-            digest.update(b"-;")
+            pieces.append(b"-;")
         else:
             raw = str(part).encode("utf-8", "surrogatepass")
-            digest.update(b"%d:" % len(raw))
-            digest.update(raw)
-    return digest.hexdigest()
+            pieces += (_LENGTHS[len(raw)] if len(raw) < len(_LENGTHS) else b"%d:" % len(raw), raw)
+    return hashlib.blake2b(b"".join(pieces), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def canonical_json(value: object) -> str:
@@ -144,17 +146,22 @@ def utc(value: datetime) -> datetime:
     """The instant in UTC; a naive time is refused, never guessed."""
     if value.tzinfo is None:
         raise ValueError("a time without a zone")
-    return value.astimezone(UTC)
+    return value if value.tzinfo is UTC else value.astimezone(UTC)
 
 
 def iso(value: datetime) -> str:
     """RFC 3339 in UTC; microseconds only where there are any."""
-    return utc(value).isoformat().replace("+00:00", "Z")
+    return utc(value).isoformat()[:-6] + "Z"
 
 
 def day_of(value: datetime) -> str:
     """The UTC day, ``YYYY-MM-DD``: the key of a day partition."""
     return utc(value).date().isoformat()
+
+
+def month_of(day: str) -> str:
+    """The month of a day, ``YYYY-MM``."""
+    return day[:7]
 
 
 def day_start(day: str) -> datetime:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from memory_pipelines.landing.mapping import TIME_NAMES
 from memory_pipelines.landing.readers import RawRow
 from memory_pipelines.model import (
     FIRST_DAY,
@@ -25,6 +26,7 @@ from memory_pipelines.model import (
     stable_hash,
     turn_id,
     user_subject,
+    utc,
 )
 
 MAX_TEXT = 1_000_000
@@ -48,8 +50,10 @@ ROLES = {
     "developer": Role.SYSTEM,
     "function": Role.SYSTEM,
 }
+_ROLES = ROLES | {Role.UNCHOSEN.value: Role.UNCHOSEN}
 _EPOCH = re.compile(r"\d{10}(\d{3})?(\.\d+)?")
 """Epoch seconds or milliseconds as text, as in CSV."""
+_FIRST = day_start(FIRST_DAY)
 
 
 class _Broken(Exception):
@@ -67,7 +71,7 @@ class Normaliser:
     default_tenant: str
     buckets: int
     landed_at: datetime
-    _seen: OrderedDict[str, int] = field(default_factory=OrderedDict)
+    _seen: OrderedDict[tuple[str, str], int] = field(default_factory=OrderedDict)
 
     def __call__(self, raw: RawRow) -> tuple[str, dict[str, Any]]:
         """``("turn" | "behaviour" | "quarantine", row)``; a row of the table of that kind."""
@@ -76,18 +80,21 @@ class Normaliser:
         tenant, day = self.default_tenant, None
         try:
             tenant = _text(raw.row, "tenant", required=False) or self.default_tenant
-            at = parse_time(_first(raw.row, "occurred_at", "created_at", "timestamp", "time"))
+            at = parse_time(_first(raw.row))
             if at > self.landed_at:
                 raise _Broken("future_time")
             day = day_of(at)
             if raw.row.get("text") is None and raw.row.get("kind") is not None:
-                return "behaviour", self._behaviour(raw, raw.row, tenant, at)
-            return "turn", self._turn(raw, raw.row, tenant, at)
+                return "behaviour", self._behaviour(raw, raw.row, tenant, at, day)
+            return "turn", self._turn(raw, raw.row, tenant, at, day)
         except _Broken as broken:
             return "quarantine", self._quarantined(raw, str(broken), tenant, day)
 
-    def _turn(self, raw: RawRow, row: Mapping[str, Any], tenant: str, at: datetime) -> dict[str, Any]:
-        role = ROLES.get((_text(row, "role") or "").lower())
+    def _turn(self, raw: RawRow, row: Mapping[str, Any], tenant: str, at: datetime, day: str) -> dict[str, Any]:
+        said = row.get("role")
+        role = _ROLES.get(said) if isinstance(said, str) else None
+        if role is None:
+            role = _ROLES.get((_text(row, "role") or "").lower())
         if role is None:
             raise _Broken("unknown_role")
         text = row.get("text")
@@ -115,19 +122,19 @@ class Normaliser:
             "content_hash": stable_hash(conversation, session, subject, role, iso(at), text),
             "file_id": self.file_id,
             "position": raw.position,
-            "day": day_of(at),
+            "day": day,
         }
 
     def _own_id(self, tenant: str, conversation: str, at: datetime, role: Role, text: str) -> str:
         first = turn_id(conversation, at, role, text, 0)
-        key = stable_hash(tenant, first)
+        key = (tenant, first)
         ordinal = self._seen.pop(key, -1) + 1
         self._seen[key] = ordinal
         if len(self._seen) > ORDINAL_MEMORY:
             self._seen.popitem(last=False)
         return first if ordinal == 0 else turn_id(conversation, at, role, text, ordinal)
 
-    def _behaviour(self, raw: RawRow, row: Mapping[str, Any], tenant: str, at: datetime) -> dict[str, Any]:
+    def _behaviour(self, raw: RawRow, row: Mapping[str, Any], tenant: str, at: datetime, day: str) -> dict[str, Any]:
         subject = _subject(row)
         if subject is None:
             raise _Broken("no_subject")
@@ -153,7 +160,7 @@ class Normaliser:
             "content_hash": content,
             "file_id": self.file_id,
             "position": raw.position,
-            "day": day_of(at),
+            "day": day,
             "owner": owner.key,
             "bucket": owner.bucket(self.buckets),
         }
@@ -170,8 +177,12 @@ class Normaliser:
         }
 
 
-def _first(row: Mapping[str, Any], *names: str) -> Any:
-    return next((row[name] for name in names if row.get(name) is not None), None)
+def _first(row: Mapping[str, Any]) -> Any:
+    for name in TIME_NAMES:
+        value = row.get(name)
+        if value is not None:
+            return value
+    return None
 
 
 def parse_time(value: Any) -> datetime:
@@ -186,7 +197,7 @@ def parse_time(value: Any) -> datetime:
             at = value
         elif isinstance(value, bool):
             raise _Broken("bad_time")
-        elif isinstance(value, str) and _EPOCH.fullmatch(value.strip()):
+        elif isinstance(value, str) and value[4:5] != "-" and _EPOCH.fullmatch(value.strip()):
             return parse_time(float(value))
         elif isinstance(value, int | float):
             at = datetime.fromtimestamp(value / 1000 if abs(value) > 1e11 else value, UTC)
@@ -194,16 +205,18 @@ def parse_time(value: Any) -> datetime:
             at = datetime.fromisoformat(value.strip())
         else:
             raise _Broken("bad_time")
-        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+        at = at.replace(tzinfo=UTC) if at.tzinfo is None else utc(at)
     except (ValueError, OverflowError, OSError):
         raise _Broken("bad_time") from None
-    if at < day_start(FIRST_DAY):
+    if at < _FIRST:
         raise _Broken("bad_time")
     return at
 
 
 def _text(row: Mapping[str, Any], name: str, *, required: bool = True) -> str | None:
     value = row.get(name)
+    if type(value) is str and value and value.isascii() and len(value) <= MAX_TEXT and "\x00" not in value:
+        return value  # most are: the rest of the way says why not
     if value is None or value == "":
         if required:
             raise _Broken(f"no_{name}")
@@ -219,7 +232,7 @@ def _check_text(text: str) -> None:
     if "\x00" in text:
         raise _Broken("nul_byte")
     try:
-        size = len(text.encode("utf-8"))
+        size = len(text) if text.isascii() else len(text.encode("utf-8"))
     except UnicodeEncodeError:
         raise _Broken("unknown_encoding") from None
     if size > MAX_TEXT:

@@ -71,6 +71,7 @@ def clean_text(text: str) -> str:
 
 RULES: tuple[tuple[str, Callable[[str, str], bool]], ...] = (
     ("system_row", lambda role, _: role == Role.SYSTEM),
+    ("unchosen_branch", lambda role, _: role == Role.UNCHOSEN),
     ("empty", lambda _, text: not text),
     ("heartbeat", lambda _, text: len(text) < 40 and _HEARTBEAT.fullmatch(text) is not None),
     ("tracking_event", lambda _, text: text[0] in "[{tpcuTPCU埋" and _TRACKING.fullmatch(text) is not None),

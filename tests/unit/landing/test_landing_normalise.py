@@ -266,5 +266,22 @@ def test_any_values_give_a_row_of_a_table(row: Row, changes: Row) -> None:
         assert day_start(FIRST_DAY) <= made["occurred_at"] <= LANDED
 
 
+def test_ids_and_hashes_are_what_they_always_were() -> None:
+    """They name turns in every store: a change of these values would orphan what is stored."""
+    rows = [talk(), talk(), talk(turn_id="t1", session_id="s", text="é\n"), deed(value=3, bounce="true")]
+    each = normaliser()
+    made = [each(RawRow(i, row, ""))[1] for i, row in enumerate(rows)]
+    assert [(row.get("turn_id") or row["event_id"], row["content_hash"]) for row in made] == [
+        ("f223d242fbc82f6329f2f250f4fa72eb", "267715530937516970f5b958d563d21a"),
+        ("0304e58dfc1361d1017f8862474e4736", "267715530937516970f5b958d563d21a"),
+        ("t1", "627dc19d026dc826de6af66c0af9f80f"),
+        ("bb118258b6047f6b245b2ae1f8dd9074", "7ab899d92c7661aeaa427dc2031d0190"),
+    ]  # fmt: skip
+
+
+def test_a_branch_that_was_given_up_is_a_row() -> None:
+    assert one(talk(role="unchosen"))[1]["role"] == "unchosen"
+
+
 def test_parse_time_cuts_no_microsecond() -> None:
     assert parse_time("2024-05-17T08:12:30.123456Z").microsecond == 123456

@@ -113,7 +113,14 @@ def test_no_rows() -> None:
 
 
 def test_the_first_rule_that_holds_counts() -> None:
-    assert [name for name, _ in RULES] == ["system_row", "empty", "heartbeat", "tracking_event", "automatic_reply"]
+    assert [name for name, _ in RULES] == [
+        "system_row",
+        "unchosen_branch",
+        "empty",
+        "heartbeat",
+        "tracking_event",
+        "automatic_reply",
+    ]
 
 
 def test_a_long_text_is_read_in_one_go() -> None:
