@@ -4,7 +4,6 @@ import dagster as dg
 
 from assets.landing import landed_logs
 from assets.partitions import BUCKETS, DAYS, DAYS_PER_RUN, OWNERS, bucket_keys, days_checked, days_of
-from assets.previews import value_counts
 from memory_pipelines.pipeline import daily
 from memory_pipelines.tables import EMOTIONS, ENTITIES, INTENTS, TableSpec
 from resources.platform import PlatformResource
@@ -97,12 +96,12 @@ def entities(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.
 def _labelled(
     context: dg.AssetExecutionContext, memory: PlatformResource, spec: TableSpec, step: daily.Step, shown: str
 ) -> dg.MaterializeResult:
-    labels = daily.label_days(memory.platform, days_of(context), spec, step)
+    labels = daily.label_days(memory.platform, days_of(context), spec, step, shown)
     return dg.MaterializeResult(
         metadata={
-            "dagster/row_count": labels.num_rows,
+            "dagster/row_count": labels.total(),
             "model_set": memory.platform.settings.model_set,
-            f"rows_by_{shown}": value_counts(labels[shown]),
+            f"rows_by_{shown}": dict(labels.most_common()),
         }
     )
 

@@ -4,6 +4,8 @@ Each works on the subjects that something touched since the bucket was last publ
 history; the first opens that plan, the last closes it.
 """
 
+from collections import Counter
+
 import dagster as dg
 import pyarrow as pa
 
@@ -78,7 +80,7 @@ def memories(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.
     decisions = pa.concat_tables([decided for decided, _ in results])
     return dg.MaterializeResult(
         metadata={
-            "dagster/row_count": sum(admitted.num_rows for _, admitted in results),
+            "dagster/row_count": sum(admitted for _, admitted in results),
             "decisions": decisions.num_rows,
             "rejected_rows": value_counts(decisions["outcome"]).get("discard", 0),
             "by_outcome": value_counts(decisions["outcome"]),
@@ -98,12 +100,9 @@ def memories(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.
 )
 def slice_graph(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """Step 7, first half. Edges between admitted memories: shared entities, causes, order in a session, topic."""
-    tables = [derive.link_bucket(memory.platform, bucket) for bucket in buckets_of(context)]
+    kinds = sum((derive.link_bucket(memory.platform, bucket) for bucket in buckets_of(context)), Counter())
     return dg.MaterializeResult(
-        metadata={
-            "dagster/row_count": sum(table.num_rows for table in tables),
-            "by_kind": summed([value_counts(table["kind"]) for table in tables]),
-        }
+        metadata={"dagster/row_count": kinds.total(), "by_kind": dict(kinds.most_common())},
     )
 
 

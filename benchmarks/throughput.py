@@ -1,6 +1,7 @@
 """Turns per second of steps 1 to 6, of the gate and of publishing: as a library and under Dagster.
 
     python -m benchmarks.throughput [--turns 10000 100000] [--modes library dagster] [--repeat 1] [--out FILE.json]
+    python -m benchmarks.throughput --to-slices --turns 1000000 10000000 --buckets 64
 
 Belongs here: the protocol, one table. Does not belong here: how time is taken (``stopwatch``).
 
@@ -41,27 +42,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--turns", type=int, nargs="+", default=[10_000, 100_000], help="sizes of the logs, in turns")
     parser.add_argument("--modes", choices=MODES, nargs="+", default=list(MODES))
     parser.add_argument("--repeat", type=int, default=1, help="runs of each; the table shows the median one")
+    parser.add_argument("--to-slices", action="store_true", help="library only: stop after step 6, for large logs")
+    parser.add_argument("--buckets", type=int, default=8, help="buckets of subjects; 64 or more for large logs")
     parser.add_argument("--out", type=Path, help="also write every run to this JSON file")
     parser.add_argument("--one", nargs=3, metavar=("MODE", "LOGS", "RESULT"), help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     if arguments.one:
         mode, logs, result = arguments.one
-        Path(result).write_text(json.dumps(run_one(mode, Path(logs))), encoding="utf-8")
+        run = run_one(mode, Path(logs), arguments.buckets, to_slices=arguments.to_slices)
+        Path(result).write_text(json.dumps(run), encoding="utf-8")
         return 0
+    modes = ["library"] if arguments.to_slices else arguments.modes
+    options = ["--buckets", str(arguments.buckets), *(["--to-slices"] if arguments.to_slices else [])]
     machine = describe()
     print(line(machine), flush=True)
     runs: list[dict[str, Any]] = []
     for size in arguments.turns:
-        runs += measure(size, arguments.modes, arguments.repeat)
-        print_table(size, [_median(runs, size, mode) for mode in arguments.modes], arguments.repeat)
+        runs += measure(size, modes, arguments.repeat, options)
+        print_table(size, [_median(runs, size, mode) for mode in modes], arguments.repeat)
     for size in arguments.turns:
-        print(summary(size, [_median(runs, size, mode) for mode in arguments.modes]))
+        print(summary(size, [_median(runs, size, mode) for mode in modes]))
     if arguments.out:
         arguments.out.write_text(json.dumps({"machine": machine, "runs": runs}, indent=1), encoding="utf-8")
     return 0
 
 
-def measure(size: int, modes: Sequence[str], repeat: int) -> list[dict[str, Any]]:
+def measure(size: int, modes: Sequence[str], repeat: int, options: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Every run of one size: a dict with ``mode``, ``size``, ``turns`` and what ``run_one`` measured."""
     from memory_pipelines.sample import Config, write_sample
 
@@ -71,27 +77,30 @@ def measure(size: int, modes: Sequence[str], repeat: int) -> list[dict[str, Any]
         for _ in range(repeat):
             for mode in modes:
                 result = Path(folder) / "result.json"
-                command = [sys.executable, "-m", "benchmarks.throughput", "--one", mode, folder, str(result)]
+                command = [sys.executable, "-m", "benchmarks.throughput", "--one", mode, folder, str(result), *options]
                 subprocess.run(command, check=True)
                 runs.append({"mode": mode, "size": size, "turns": written.turns} | json.loads(result.read_text()))
     return runs
 
 
-def run_one(mode: str, logs: Path) -> dict[str, Any]:
-    """All steps over the logs below ``logs``, in this process; seconds per step, rows, memory in MB."""
+def run_one(mode: str, logs: Path, buckets: int, *, to_slices: bool) -> dict[str, Any]:
+    """All steps (or steps 1-6) over the logs below ``logs``, in this process; seconds per step, rows, memory in MB."""
     from memory_pipelines.settings import Settings
     from memory_pipelines.wiring import connect
 
     with temporary_home() as home:
         os.environ["MEMORY_PIPELINES_HOME"] = str(home)
         os.environ["MEMORY_PIPELINES_INBOX"] = str(logs / "logs")
+        os.environ["MEMORY_PIPELINES_BUCKETS"] = str(buckets)
         with connect(Settings.load()) as platform:
             stopwatch = Stopwatch(ServerClock(home))
             with stopwatch.watching():
-                return _library(platform, stopwatch) if mode == "library" else _dagster(platform, stopwatch)
+                if mode == "library":
+                    return _library(platform, stopwatch, to_slices=to_slices)
+                return _dagster(platform, stopwatch)
 
 
-def _library(platform: "Platform", stopwatch: Stopwatch) -> dict[str, Any]:
+def _library(platform: "Platform", stopwatch: Stopwatch, *, to_slices: bool) -> dict[str, Any]:
     from memory_pipelines.pipeline import daily, derive, files
     from memory_pipelines.slices.emotion import label_emotions
     from memory_pipelines.slices.entities import label_entities
@@ -109,11 +118,12 @@ def _library(platform: "Platform", stopwatch: Stopwatch) -> dict[str, Any]:
         daily.label_days(platform, days, ENTITIES, label_entities)
         daily.commit_days(platform, days)
     buckets = platform.ledger.touched_buckets()
-    for step in (derive.score_bucket, derive.merge_bucket, derive.admit_bucket):
+    steps = ["score_bucket", "merge_bucket"] + ([] if to_slices else ["admit_bucket"])
+    for step in steps:
         for bucket in buckets:
-            step(platform, bucket)
+            getattr(derive, step)(platform, bucket)
     memory = _peak_mb()
-    for bucket in buckets:
+    for bucket in [] if to_slices else buckets:
         derive.link_bucket(platform, bucket)
         derive.publish_bucket(platform, bucket)
     return _result(platform, stopwatch, stopwatch.now() - began, memory, runs=0)
@@ -209,7 +219,8 @@ def print_table(size: int, runs: Sequence[dict[str, Any]], repeat: int) -> None:
     print(f"\n{size} turns asked for, {head['turns']} written; {rows}; median of {repeat}, seconds")
     print(f"{'':<20}" + "".join(f"{run['mode'] + ': wall':>15}{'cpu':>8}{'servers':>9}{'share':>7}" for run in runs))
     for name in STEPS.values():
-        print(f"{name:<20}" + "".join(_cells(run, (name,)) for run in runs))
+        if any(run["steps"][name]["wall"] for run in runs):
+            print(f"{name:<20}" + "".join(_cells(run, (name,)) for run in runs))
     for name, steps in (("steps 1-6", ONE_TO_SIX), ("steps 1-6 and gate", (*ONE_TO_SIX, GATE))):
         print(f"{name:<20}" + "".join(_cells(run, steps) for run in runs))
     print(f"{'outside of steps':<20}" + "".join(_numbers(run, [own_cost(run, c) for c in CLOCKS]) for run in runs))
@@ -236,7 +247,9 @@ def summary(size: int, runs: Sequence[dict[str, Any]]) -> str:
     for run in runs:
         one_to_six, with_gate = (run["turns"] / seconds(run, names) for names in (ONE_TO_SIX, (*ONE_TO_SIX, GATE)))
         publishing = run["rows"]["memories"] / max(seconds(run, PUBLISHING), 1e-9)
-        text = f"{run['mode']}: {one_to_six:.0f} turns/s ({with_gate:.0f} with the gate), {publishing:.0f} memories/s"
+        text = f"{run['mode']}: {one_to_six:.0f} turns/s, peak {run['peak_mb']} MB"
+        if publishing:
+            text += f" ({with_gate:.0f} turns/s with the gate), {publishing:.0f} memories/s"
         if run["runs"]:
             text += f", Dagster's own {own_cost(run):.1f} s in {run['runs']} runs"
         parts.append(text)

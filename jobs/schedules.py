@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import dagster as dg
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
-from assets import base, derived, landing, life, reward
+from assets import base, derived, landing, life, reward, upkeep
 from assets.partitions import DAYS, DAYS_PER_RUN, QUARTERS, WEEKS, bucket_key
 from jobs.reaping import IN_PROGRESS, reap
 from memory_pipelines.model import day_of, shift_day
@@ -19,8 +19,14 @@ repeat each other's work."""
 
 land_logs = dg.define_asset_job(
     "land_logs",
-    selection=dg.AssetSelection.assets(landing.landed_logs),
+    selection=dg.AssetSelection.assets(landing.landed_logs, landing.quarantine),
     description="Read the files in the inbox that were not read before.",
+    tags={EXCLUSIVE: "landing"},
+)
+readmit_job = dg.define_asset_job(
+    "readmit_job",
+    selection=dg.AssetSelection.assets(landing.readmitted_rows),
+    description="Read quarantined rows again, after a fix or when their time has come.",
     tags={EXCLUSIVE: "landing"},
 )
 day_job = dg.define_asset_job(
@@ -73,6 +79,12 @@ sweep_job = dg.define_asset_job(
     selection=dg.AssetSelection.assets(life.erasure_sweep),
     description="Look again for everybody who was erased.",
 )
+upkeep_job = dg.define_asset_job(
+    "upkeep_job",
+    selection=dg.AssetSelection.assets(*upkeep.ASSETS),
+    description="Join the lake's small files, sorted by subject, and remove those that no recent version needs.",
+    tags={EXCLUSIVE: "days"},
+)
 
 daily = dg.build_schedule_from_partitioned_job(
     day_job,
@@ -100,6 +112,9 @@ daily_health = dg.ScheduleDefinition(
 weekly_sweep = dg.ScheduleDefinition(
     job=sweep_job, name="weekly_sweep", cron_schedule="0 4 * * 0", description="Each Sunday."
 )
+nightly_upkeep = dg.ScheduleDefinition(
+    job=upkeep_job, name="nightly_upkeep", cron_schedule="30 4 * * *", description="Each night, after the reflections."
+)
 
 
 @dg.sensor(job=land_logs, minimum_interval_seconds=30, description="New files in the inbox are landed.")
@@ -107,7 +122,7 @@ def inbox(context: dg.SensorEvaluationContext, memory: PlatformResource) -> dg.R
     if _running(context, land_logs.name):
         return dg.SkipReason("files are being landed")
     with memory.open() as platform:
-        waiting = files.unlanded(platform, files.log_files(platform.settings.inbox_path))
+        waiting = files.unlanded(platform, files.inbox(platform.settings))
     if not waiting:
         return dg.SkipReason("no new file in the inbox")
     return dg.RunRequest()
@@ -119,7 +134,7 @@ def inbox(context: dg.SensorEvaluationContext, memory: PlatformResource) -> dg.R
     description="Days that late or imported rows touched are cut again, a month in a run.",
 )
 def touched_days(context: dg.SensorEvaluationContext, memory: PlatformResource) -> Iterator[dg.RunRequest]:
-    if _running(context, land_logs.name, day_job.name):
+    if _running(context, land_logs.name, readmit_job.name, day_job.name):
         return
     with memory.open() as platform:
         waiting = list(platform.ledger.touched_days())
@@ -133,7 +148,7 @@ def touched_days(context: dg.SensorEvaluationContext, memory: PlatformResource) 
     description="Touched subjects are derived and published, once the day runs are through: a backfill derives once.",
 )
 def touched_buckets(context: dg.SensorEvaluationContext, memory: PlatformResource) -> dg.RunRequest | dg.SkipReason:
-    if _running(context, land_logs.name, day_job.name, bucket_job.name):
+    if _running(context, land_logs.name, readmit_job.name, day_job.name, bucket_job.name):
         return dg.SkipReason("runs are in progress")
     with memory.open() as platform:
         waiting = platform.ledger.touched_buckets()
@@ -186,6 +201,7 @@ def _running(context: dg.SensorEvaluationContext, *jobs: str) -> bool:
 
 JOBS = [
     land_logs,
+    readmit_job,
     day_job,
     bucket_job,
     tier_job,
@@ -194,6 +210,7 @@ JOBS = [
     reward_job,
     erasure_job,
     sweep_job,
+    upkeep_job,
 ]
-SCHEDULES = [daily, nightly_tiers, weekly_reflections, quarterly_retraining, daily_health, weekly_sweep]
+SCHEDULES = [daily, nightly_tiers, weekly_reflections, quarterly_retraining, daily_health, weekly_sweep, nightly_upkeep]
 SENSORS = [inbox, touched_days, touched_buckets, approved_erasures, dead_runs]

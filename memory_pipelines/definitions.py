@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets import base, derived, landing, life, reward
+from assets import base, derived, landing, life, reward, upkeep
 from jobs import schedules
 from resources.platform import PlatformResource
 
@@ -22,6 +22,7 @@ def build_defs(**overrides: Any) -> dg.Definitions:
             *derived.ASSETS,
             *reward.ASSETS,
             *life.ASSETS,
+            *upkeep.ASSETS,
         ],
         asset_checks=[*landing.CHECKS, *base.CHECKS, *derived.CHECKS, *reward.CHECKS, *life.CHECKS],
         jobs=schedules.JOBS,

@@ -26,6 +26,8 @@ class TableSpec:
     key: tuple[str, ...]
     bookkeeping: tuple[str, ...] = ()
     """Columns that tell how a row arrived; they take no part in a canonical comparison."""
+    sort_by: str = "owner"
+    """The order of rows in a compacted file."""
 
 
 def _schema(**fields: pa.DataType) -> pa.Schema:
@@ -55,6 +57,7 @@ TURNS = TableSpec(
     statistics=("file_id", "occurred_at"),
     key=("tenant", "turn_id", "content_hash"),
     bookkeeping=("file_id", "position"),
+    sort_by="conversation_id",
 )
 """Landed turns after step 1's row cleaning. ``subject`` is whom the row names (null: nobody);
 ``session_id`` is null where the source has none; ``vector_clock`` is JSON or null."""
@@ -100,6 +103,7 @@ QUARANTINE = TableSpec(
     statistics=("file_id", "reason"),
     key=("tenant", "reason", "raw"),
     bookkeeping=("file_id", "position"),
+    sort_by="file_id",
 )
 """Rows that are broken, as read, with the reason; ``day`` is null where no time could be read."""
 
@@ -122,10 +126,11 @@ EXCHANGES = TableSpec(
         vector_clock=pa.string(),
         text_hash=pa.string(),
         day=pa.string(),
+        month=pa.string(),
         owner=pa.string(),
         bucket=pa.int32(),
     ),
-    partition_by=("bucket",),
+    partition_by=("bucket", "month"),
     statistics=("owner", "day", "started_at"),
     key=("owner", "exchange_id"),
 )
@@ -138,6 +143,7 @@ _LABEL_KEY = {
     "exchange_id": pa.string(),
     "model_set": pa.string(),
     "day": pa.string(),
+    "month": pa.string(),
     "owner": pa.string(),
     "bucket": pa.int32(),
 }
@@ -153,7 +159,7 @@ INTENTS = TableSpec(
         category=pa.string(),
         category_confidence=pa.float64(),
     ),
-    partition_by=("bucket",),
+    partition_by=("bucket", "month"),
     statistics=("owner", "day", "model_set"),
     key=("owner", "exchange_id", "model_set"),
 )
@@ -167,7 +173,7 @@ EMOTIONS = TableSpec(
         emotion_score=pa.float64(),
         emotion=pa.string(),
     ),
-    partition_by=("bucket",),
+    partition_by=("bucket", "month"),
     statistics=("owner", "day", "model_set"),
     key=("owner", "exchange_id", "model_set"),
 )
@@ -188,7 +194,7 @@ ENTITIES = TableSpec(
         language=pa.string(),
         entities=pa.list_(ENTITY),
     ),
-    partition_by=("bucket",),
+    partition_by=("bucket", "month"),
     statistics=("owner", "day", "model_set"),
     key=("owner", "exchange_id", "model_set"),
 )

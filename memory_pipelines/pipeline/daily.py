@@ -3,9 +3,12 @@
 Belongs here: which rows a day is cut from and replaces. Does not belong here: the cut and the labels (``slices``).
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from memory_pipelines.errors import TransientError
 from memory_pipelines.model import days_between, shift_day, stable_hash
@@ -23,15 +26,17 @@ DayKey = tuple[str, str, str, int]
 """Day, owner, tenant, bucket."""
 
 
+MOST_ROWS = 200_000
+"""Rows that are worked on at once: memory grows with the busiest day, not with the range of days."""
+
+
 @uses_lake
 def cut_days(platform: Platform, days: Collection[str]) -> dict[str, DayCounts]:
     """Step 1: cut the exchanges of ``days`` from the landed turns around them."""
-    wanted = sorted(days)
-    touches = platform.ledger.day_touches(wanted)
     counts: dict[str, DayCounts] = {}
-    for part in _contiguous(wanted):
-        turns = _turns_around(platform, part)
-        cut = cut_exchanges(turns, part, platform.settings.buckets)
+    for part in _portions(platform, TURNS, days):
+        touches = platform.ledger.day_touches(part)
+        cut = cut_exchanges(_turns_around(platform, part), part, platform.settings.buckets)
         files = tuple(f"day:{day}" for day in part)
         platform.lake.write(QUARANTINE, cut.conflicts, [Replace("file_id", files)])
         version = _replace_days(platform, EXCHANGES, cut.exchanges, part)
@@ -40,38 +45,64 @@ def cut_days(platform: Platform, days: Collection[str]) -> dict[str, DayCounts]:
     return counts
 
 
+def _portions(platform: Platform, spec: TableSpec, days: Collection[str]) -> Iterator[list[str]]:
+    """``days`` in runs without gaps that have at most ``MOST_ROWS`` rows each, or are one day."""
+    wanted = sorted(days)
+    found = platform.lake.read(spec, columns=["day"], where=[("day", "in", wanted)])["day"].value_counts()
+    sizes = {item["values"]: item["counts"] for item in found.to_pylist()}
+    part: list[str] = []
+    rows = 0
+    for day in wanted:
+        if part and (shift_day(part[-1], 1) != day or rows + sizes.get(day, 0) > MOST_ROWS):
+            yield part
+            part, rows = [], 0
+        part.append(day)
+        rows += sizes.get(day, 0)
+    if part:
+        yield part
+
+
 def _turns_around(platform: Platform, days: Sequence[str]) -> pa.Table:
+    """The turns of ``days``; of the days around them, those of the same conversations; and every version of each."""
+    turns = _turns(platform, [("day", "in", list(days))])
+    talks: tuple[str, str, object] = ("conversation_id", "in", turns["conversation_id"].unique().to_pylist())
     first, last = shift_day(days[0], -REACH), shift_day(days[-1], REACH)
-    turns = _turns(platform, first, last)
+    around = sorted(set(days_between(first, last)) - set(days))
+    turns = pa.concat_tables([turns, _turns(platform, [("day", "in", around), talks])])
     while needs_earlier(turns, first):
-        earlier = shift_day(first, -1)
-        turns = pa.concat_tables([_turns(platform, earlier, earlier), turns])
-        first = earlier
-    return pa.concat_tables([turns, *_versions_elsewhere(platform, days_between(first, last))])
+        first = shift_day(first, -1)
+        turns = pa.concat_tables([_turns(platform, [("day", "=", first), talks]), turns])
+    return pa.concat_tables([turns, *_versions_elsewhere(platform, days_between(first, last), days)])
 
 
-def _turns(platform: Platform, first: str, last: str) -> pa.Table:
-    return platform.lake.read(TURNS, where=[("day", ">=", first), ("day", "<=", last)])
+def _turns(platform: Platform, where: Sequence[tuple[str, str, object]]) -> pa.Table:
+    return platform.lake.read(TURNS, where=where)
 
 
-def _versions_elsewhere(platform: Platform, days: Sequence[str]) -> list[pa.Table]:
-    """Versions, on other days, of turn ids that also occur on ``days``."""
+def _versions_elsewhere(platform: Platform, around: Sequence[str], days: Collection[str]) -> list[pa.Table]:
+    """Versions, on other days than ``days``, of turn ids that also occur ``around`` them."""
     tables = []
-    for day, hashes in platform.ledger.versions_elsewhere(days).items():
-        turns = platform.lake.read(TURNS, where=[("day", "=", day)])
+    for day, hashes in platform.ledger.versions_elsewhere(around, days).items():
+        turns = _turns(platform, [("day", "=", day)])
         ids = zip(turns["tenant"].to_pylist(), turns["turn_id"].to_pylist(), strict=True)
         tables.append(turns.filter(pa.array([stable_hash(t, i) in hashes for t, i in ids], pa.bool_())))
     return tables
 
 
 @uses_lake
-def label_days(platform: Platform, days: Collection[str], spec: TableSpec, step: Step) -> pa.Table:
-    """Steps 2-4: label the exchanges of ``days`` with the model set of the settings; returns the labels."""
-    wanted = sorted(days)
-    exchanges = platform.lake.read(EXCHANGES, where=[("day", "in", wanted)])
-    labels = step(exchanges, platform.settings.model_set)
-    _replace_days(platform, spec, labels, wanted, model_set=platform.settings.model_set)
-    return labels
+def label_days(
+    platform: Platform, days: Collection[str], spec: TableSpec, step: Step, shown: str = "model_set"
+) -> Counter[str]:
+    """Steps 2-4: label the exchanges of ``days`` with the model set of the settings.
+
+    Returns how many labels there are of each value of the column ``shown``."""
+    model_set = platform.settings.model_set
+    counts: Counter[str] = Counter()
+    for part in _portions(platform, EXCHANGES, days):
+        labels = step(platform.lake.read(EXCHANGES, where=[("day", "in", part)]), model_set)
+        _replace_days(platform, spec, labels, part, model_set=model_set)
+        counts.update(labels[shown].to_pylist())
+    return counts
 
 
 def _replace_days(
@@ -134,28 +165,21 @@ def unlabelled(
     platform: Platform, days: Collection[str], specs: Sequence[TableSpec], versions: Mapping[str, int] | None = None
 ) -> int:
     """Exchanges of ``days`` that lack a label of the model set in one of the label tables ``specs``."""
-    where: list[tuple[str, str, object]] = [("day", "in", sorted(days))]
-    model_set = platform.settings.model_set
-    at = versions or {}
-    ids = _ids(platform, EXCHANGES, where, at)
-    missing: set[str] = set()
-    for spec in specs:
-        missing |= ids - _ids(platform, spec, [*where, ("model_set", "=", model_set)], at)
-    return len(missing)
+    ids = partial(_ids, platform, versions or {})
+    count = 0
+    for part in _portions(platform, EXCHANGES, days):
+        where: list[tuple[str, str, object]] = [("day", "in", part)]
+        exchanges = ids(EXCHANGES, where)
+        missing = pa.repeat(pa.scalar(False), len(exchanges))
+        for spec in specs:
+            labelled = ids(spec, [*where, ("model_set", "=", platform.settings.model_set)])
+            missing = pc.or_(missing, pc.invert(pc.is_in(exchanges, value_set=labelled)))
+        count += pc.sum(missing).as_py() or 0
+    return count
 
 
 def _ids(
-    platform: Platform, spec: TableSpec, where: Sequence[tuple[str, str, object]], versions: Mapping[str, int]
-) -> set[str]:
-    table = platform.lake.read(spec, columns=["exchange_id"], where=where, version=versions.get(spec.name))
-    return set(table["exchange_id"].to_pylist())
-
-
-def _contiguous(days: Sequence[str]) -> list[list[str]]:
-    parts: list[list[str]] = []
-    for day in days:
-        if parts and shift_day(parts[-1][-1], 1) == day:
-            parts[-1].append(day)
-        else:
-            parts.append([day])
-    return parts
+    platform: Platform, versions: Mapping[str, int], spec: TableSpec, where: Sequence[tuple[str, str, object]]
+) -> pa.Array:
+    rows = platform.lake.read(spec, columns=["exchange_id"], where=where, version=versions.get(spec.name))
+    return rows["exchange_id"].combine_chunks()

@@ -4,7 +4,7 @@ Belongs here: which owners' rows are read and replaced. Does not belong here: wh
 ``admission``), or the protocol of publishing (``stores.publish``).
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,23 +18,34 @@ from memory_pipelines.errors import InputError
 from memory_pipelines.pipeline.daily import BASE_TABLES
 from memory_pipelines.pipeline.life import publish_owners
 from memory_pipelines.pipeline.lock import uses_lake
+from memory_pipelines.pipeline.quarantine import settle_events
 from memory_pipelines.pipeline.reward import KIND, labelled_events
 from memory_pipelines.projection import next_views
 from memory_pipelines.reward.fit import RewardModel, feature_rows
 from memory_pipelines.reward.labels import reward_events
-from memory_pipelines.slices.events import History, Labelled, histories, labelled_exchanges, next_change
+from memory_pipelines.slices.events import (
+    History,
+    Labelled,
+    histories,
+    labelled_exchanges,
+    next_change,
+    settled_events,
+)
 from memory_pipelines.slices.graph import memory_edges
 from memory_pipelines.slices.impact import score_impacts
 from memory_pipelines.slices.merge import merge_slices
-from memory_pipelines.stores.base import Replace
+from memory_pipelines.stores.base import Replace, ReplaceRange
 from memory_pipelines.stores.ledger import Plan
 from memory_pipelines.stores.publish import Published
 from memory_pipelines.tables import (
     BEHAVIOUR,
     DECISIONS,
     EDGES,
+    EMOTIONS,
+    ENTITIES,
     EXCHANGES,
     IMPACTS,
+    INTENTS,
     MEMORIES,
     SLICES,
     TableSpec,
@@ -42,33 +53,90 @@ from memory_pipelines.tables import (
 from memory_pipelines.wiring import Platform
 
 MOST_REPLACED = 2_000
-"""Owners named in one write; with more the bucket is written whole."""
+"""Owners that one write names at most."""
+
+
+MOST_EXCHANGES = 50_000
+"""Exchanges whose owners are worked on at once: memory does not grow with the bucket."""
+SHOWN_SLICES = ("intent", "feedback", "impact_label", "decision_impact", "emotion_score")
+SHOWN_DECISIONS = ("outcome", "rule", "persistence", "structure", "personalisation", "score")
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Planned owners that are worked on together. ``reach``: every owner in it is planned, so all of it may be
+    replaced; None: only the named ones are."""
+
+    plan: Plan
+    owners: tuple[str, ...]
+    reach: ReplaceRange | None
+
+    @property
+    def where(self) -> list[tuple[str, str, object]]:
+        """Filters for the portion's rows. The first and the last owner prune files and row groups."""
+        first, last = self.owners[0], self.owners[-1]
+        where: list[tuple[str, str, object]] = [("bucket", "=", self.plan.bucket)]
+        where += [("owner", ">=", first), ("owner", "<=", last)]
+        return where if self.reach else [*where, ("owner", "in", self.owners)]
+
+
+def portions(platform: Platform, plan: Plan) -> list[Portion]:
+    """The planned owners in the order of their keys, cut into portions of about ``MOST_EXCHANGES``."""
+    if not plan.owners:
+        return []
+    version = plan.versions[EXCHANGES.name]
+    rows = platform.lake.read(EXCHANGES, columns=["owner"], where=[("bucket", "=", plan.bucket)], version=version)
+    sizes = {item["values"]: item["counts"] for item in rows["owner"].value_counts().to_pylist()}
+    groups: list[list[str]] = []
+    size = 0
+    for owner in sorted(plan.owners):
+        if not groups or size + sizes.get(owner, 0) > MOST_EXCHANGES or len(groups[-1]) >= MOST_REPLACED:
+            groups.append([])
+            size = 0
+        groups[-1].append(owner)
+        size += sizes.get(owner, 0)
+    lows = [group[0] if number else None for number, group in enumerate(groups)]
+    return [
+        Portion(plan, tuple(group), ReplaceRange("owner", low, high) if plan.everything else None)
+        for group, low, high in zip(groups, lows, [*lows[1:], None], strict=True)
+    ]
 
 
 @dataclass(frozen=True)
 class Subjects:
-    """The planned owners' labelled exchanges and behaviour."""
+    """A portion's labelled exchanges and behaviour."""
 
     labelled: dict[str, list[Labelled]]
     behaviour: dict[str, History]
 
 
-def read_subjects(platform: Platform, plan: Plan) -> Subjects:
-    """Everything that the derived rows of the planned owners are a function of."""
+LABEL_COLUMNS = {
+    INTENTS.name: ["intent", "action", "category"],
+    EMOTIONS.name: ["emotion_score", "emotion"],
+    ENTITIES.name: ["entities", "language"],
+}
+SCORED = ["tenant", "subject", "exchange_id", "started_at", "ended_at", "day", "owner", "bucket"]
+"""Columns of the exchanges that a score needs: without the texts reading takes half the time."""
+
+
+def read_subjects(platform: Platform, portion: Portion, columns: Sequence[str] | None = None) -> Subjects:
+    """Everything that the derived rows of the portion's owners are a function of.
+
+    ``columns``: of the exchanges; default all."""
+    plan = portion.plan
     committed = pa.array(list(platform.ledger.day_counts()), pa.string())
-    where = _where_owners(plan)
     tables: dict[str, pa.Table] = {}
     for spec in BASE_TABLES:
-        own = where if spec is EXCHANGES else [*where, ("model_set", "=", plan.model_set)]
-        table = platform.lake.read(spec, where=own, version=plan.versions[spec.name])
+        where, wanted = portion.where, columns
+        if spec is not EXCHANGES:
+            where, wanted = (
+                [*where, ("model_set", "=", plan.model_set)],
+                ["exchange_id", "day", *LABEL_COLUMNS[spec.name]],
+            )
+        table = platform.lake.read(spec, columns=wanted, where=where, version=plan.versions[spec.name])
         tables[spec.name] = table.filter(pc.is_in(table["day"], value_set=committed))
-    behaviour = platform.lake.read(BEHAVIOUR, where=where)
+    behaviour = platform.lake.read(BEHAVIOUR, where=portion.where)
     return Subjects(labelled_exchanges(**tables, as_of=plan.as_of), histories(behaviour, plan.as_of))
-
-
-def _where_owners(plan: Plan) -> list[tuple[str, str, object]]:
-    where: list[tuple[str, str, object]] = [("bucket", "=", plan.bucket)]
-    return where if plan.everything else [*where, ("owner", "in", sorted(plan.owners))]
 
 
 @uses_lake
@@ -76,58 +144,77 @@ def score_bucket(platform: Platform, bucket: int, *, everything: bool = False) -
     """Step 5; it opens the bucket's derivation. By the champion of the reward models, or by rules while there is
     none. Returns the exchanges scored."""
     champion = platform.registry.champion(KIND)
+    model = None if champion is None else RewardModel(champion.body)
     plan = platform.ledger.begin_derivation(bucket, everything=everything)
     if plan is None:
         return 0
-    subjects = read_subjects(platform, plan)
-    impacts = score_impacts(
-        subjects.labelled,
-        subjects.behaviour,
-        as_of=plan.as_of,
-        model_set=plan.model_set,
-        predicted=None if champion is None else _predicted(platform, plan, RewardModel(champion.body)),
-    )
-    _replace_owners(platform, IMPACTS, plan, impacts)
-    return int(impacts.num_rows)
+    scored = 0
+    for portion in portions(platform, plan):
+        subjects = read_subjects(platform, portion, SCORED)
+        impacts = score_impacts(
+            subjects.labelled,
+            subjects.behaviour,
+            as_of=plan.as_of,
+            model_set=plan.model_set,
+            predicted=None if model is None else _predicted(platform, portion, model),
+        )
+        _replace_owners(platform, IMPACTS, portion, impacts)
+        scored += impacts.num_rows
+    return scored
 
 
-def _predicted(platform: Platform, plan: Plan, model: RewardModel) -> dict[str, float]:
+def _predicted(platform: Platform, portion: Portion, model: RewardModel) -> dict[str, float]:
     """Exchange id → decision impact by the model, at the plan's versions."""
-    events = labelled_events(platform, plan.versions, plan.model_set, plan.as_of, _where_owners(plan))
-    rows = reward_events(events, platform.lake.read(BEHAVIOUR, where=_where_owners(plan)), plan.as_of)
+    plan = portion.plan
+    events = labelled_events(platform, plan.versions, plan.model_set, plan.as_of, portion.where)
+    behaviour = settled_events(platform.lake.read(BEHAVIOUR, where=portion.where))
+    rows = reward_events(events, behaviour, plan.as_of)
     scores = model.predict(feature_rows(rows))
     return dict(zip(rows["exchange_id"].to_pylist(), scores.tolist(), strict=True))
 
 
 @uses_lake
 def merge_bucket(platform: Platform, bucket: int) -> pa.Table:
-    """Step 6; returns the SLICES rows of the planned owners."""
+    """Step 6; returns the columns ``SHOWN_SLICES`` of the planned owners' slices."""
     plan = _plan(platform, bucket)
-    subjects = read_subjects(platform, plan)
-    impacts = _owned(platform, IMPACTS, plan)
-    slices = merge_slices(subjects.labelled, impacts, subjects.behaviour, as_of=plan.as_of, model_set=plan.model_set)
-    _replace_owners(platform, SLICES, plan, slices)
-    return slices
+    shown = [SLICES.schema.empty_table().select(SHOWN_SLICES)]
+    for portion in portions(platform, plan):
+        subjects = read_subjects(platform, portion)
+        impacts = _owned(platform, IMPACTS, portion)
+        slices = merge_slices(
+            subjects.labelled, impacts, subjects.behaviour, as_of=plan.as_of, model_set=plan.model_set
+        )
+        _replace_owners(platform, SLICES, portion, slices)
+        shown.append(slices.select(SHOWN_SLICES))
+    return pa.concat_tables(shown)
 
 
 @uses_lake
-def admit_bucket(platform: Platform, bucket: int) -> tuple[pa.Table, pa.Table]:
-    """The gate; returns DECISIONS and MEMORIES of the planned owners."""
+def admit_bucket(platform: Platform, bucket: int) -> tuple[pa.Table, int]:
+    """The gate; returns the columns ``SHOWN_DECISIONS`` of the planned owners' decisions, and their memories."""
     plan = _plan(platform, bucket)
     snapshot = Snapshot("empty", 0, {})
-    admitted = admit(_owned(platform, SLICES, plan), snapshot, scenario=platform.settings.scenario, as_of=plan.as_of)
-    _replace_owners(platform, DECISIONS, plan, admitted.decisions)
-    _replace_owners(platform, MEMORIES, plan, admitted.memories)
-    return admitted.decisions, admitted.memories
+    shown = [DECISIONS.schema.empty_table().select(SHOWN_DECISIONS)]
+    memories = 0
+    for portion in portions(platform, plan):
+        slices = _owned(platform, SLICES, portion)
+        admitted = admit(slices, snapshot, scenario=platform.settings.scenario, as_of=plan.as_of)
+        _replace_owners(platform, DECISIONS, portion, admitted.decisions)
+        _replace_owners(platform, MEMORIES, portion, admitted.memories)
+        shown.append(admitted.decisions.select(SHOWN_DECISIONS))
+        memories += admitted.memories.num_rows
+    return pa.concat_tables(shown), memories
 
 
 @uses_lake
-def link_bucket(platform: Platform, bucket: int) -> pa.Table:
-    """Step 7, the edges; returns EDGES of the planned owners."""
-    plan = _plan(platform, bucket)
-    edges = memory_edges(_owned(platform, MEMORIES, plan), _owned(platform, SLICES, plan))
-    _replace_owners(platform, EDGES, plan, edges)
-    return edges
+def link_bucket(platform: Platform, bucket: int) -> Counter[str]:
+    """Step 7, the edges; returns how many of each kind the planned owners have."""
+    kinds: Counter[str] = Counter()
+    for portion in portions(platform, _plan(platform, bucket)):
+        edges = memory_edges(_owned(platform, MEMORIES, portion), _owned(platform, SLICES, portion))
+        _replace_owners(platform, EDGES, portion, edges)
+        kinds.update(edges["kind"].to_pylist())
+    return kinds
 
 
 @uses_lake
@@ -136,9 +223,15 @@ def publish_bucket(platform: Platform, bucket: int) -> Published:
     plan = _plan(platform, bucket)
     night = platform.ledger.last_night()  # memories do not grow younger because somebody is derived anew
     as_of = plan.as_of if night is None else max(plan.as_of, night)
-    done = publish_owners(platform, list(plan.owners), as_of, bucket)
-    platform.ledger.end_derivation(plan, _due(platform, plan))
-    return done
+    total = Published()
+    due: dict[str, datetime | None] = {}
+    repeats: dict[str, tuple[int, int]] = {}
+    for portion in portions(platform, plan):
+        total.add(publish_owners(platform, list(portion.owners), as_of, bucket))
+        due |= _due(platform, portion)
+        repeats |= settle_events(platform, portion.owners, portion.where)
+    platform.ledger.end_derivation(plan, due, repeats)
+    return total
 
 
 @uses_lake
@@ -160,32 +253,25 @@ def _plan(platform: Platform, bucket: int) -> Plan:
     return plan
 
 
-def _owned(platform: Platform, spec: TableSpec, plan: Plan) -> pa.Table:
-    return platform.lake.read(spec, where=_where_owners(plan))
+def _owned(platform: Platform, spec: TableSpec, portion: Portion) -> pa.Table:
+    return platform.lake.read(spec, where=portion.where)
 
 
-def _replace_owners(platform: Platform, spec: TableSpec, plan: Plan, rows: pa.Table) -> None:
-    """Replace the planned owners' rows, and no others'."""
-    partition = {"bucket": plan.bucket}
-    if plan.everything:
-        platform.lake.write(spec, rows, [], partition)
-    elif len(plan.owners) > MOST_REPLACED:
-        old = platform.lake.read(spec, where=[("bucket", "=", plan.bucket)])
-        planned = pc.is_in(old["owner"], value_set=pa.array(sorted(plan.owners), pa.string()))
-        platform.lake.write(spec, pa.concat_tables([old.filter(pc.invert(planned)), rows]), [], partition)
-    elif plan.owners:
-        platform.lake.write(spec, rows, [Replace("owner", tuple(sorted(plan.owners)))], partition)
+def _replace_owners(platform: Platform, spec: TableSpec, portion: Portion, rows: pa.Table) -> None:
+    """Replace the portion's owners' rows, and no others'."""
+    replaced = portion.reach or Replace("owner", portion.owners)
+    platform.lake.write(spec, rows, [replaced], {"bucket": portion.plan.bucket})
 
 
-def _due(platform: Platform, plan: Plan) -> dict[str, datetime | None]:
-    """When each planned owner is to be derived again though nothing touches it: time alone changes its rows then."""
-    where = _where_owners(plan)
-    starts = _times(platform, IMPACTS, where)
-    ahead = _times(platform, BEHAVIOUR, [*where, ("occurred_at", ">=", plan.as_of)])
-    views = next_views(_owned(platform, MEMORIES, plan), plan.as_of, platform.settings.profile)
+def _due(platform: Platform, portion: Portion) -> dict[str, datetime | None]:
+    """When each owner is to be derived again though nothing touches it: time alone changes its rows then."""
+    as_of = portion.plan.as_of
+    starts = _times(platform, IMPACTS, portion.where)
+    ahead = _times(platform, BEHAVIOUR, [*portion.where, ("occurred_at", ">=", as_of)])
+    views = next_views(_owned(platform, MEMORIES, portion), as_of, platform.settings.profile)
     due: dict[str, datetime | None] = {}
-    for owner in plan.owners:
-        change = next_change(starts.get(owner, []), ahead.get(owner, []), plan.as_of)
+    for owner in portion.owners:
+        change = next_change(starts.get(owner, []), ahead.get(owner, []), as_of)
         due[owner] = min((at for at in (change, views.get(owner)) if at is not None), default=None)
     return due
 

@@ -11,10 +11,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from memory_pipelines.model import INSTANT, WINDOW
+from memory_pipelines.model import INSTANT, WINDOW, canonical_json, iso
+from memory_pipelines.tables import QUARANTINE
 
+CONFLICTING_EVENT = "conflicting_event"
+"""Reason of a behaviour event that says otherwise than the one of its id that counts."""
 NEAR = timedelta(hours=2)
 LONGEST = timedelta(hours=24)
 
@@ -94,14 +100,9 @@ def labelled_exchanges(
 
 
 def histories(behaviour: pa.Table, as_of: datetime) -> dict[str, History]:
-    """Owner key → behaviour before ``as_of``; of events with one id the smallest content hash counts, once."""
-    unique: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in behaviour.select(["owner", "event_id", "kind", "occurred_at", "content_hash"]).to_pylist():
-        key = (row["owner"], row["event_id"])
-        if key not in unique or row["content_hash"] < unique[key]["content_hash"]:
-            unique[key] = row
+    """Owner key → behaviour before ``as_of``, each event once (see ``settled_events``)."""
     result: dict[str, History] = defaultdict(History)
-    for row in unique.values():
+    for row in settled_events(behaviour).select(["owner", "kind", "occurred_at"]).to_pylist():
         if row["occurred_at"] < as_of:
             result[row["owner"]].times.setdefault(row["kind"], []).append(row["occurred_at"])
     for history in result.values():
@@ -109,6 +110,71 @@ def histories(behaviour: pa.Table, as_of: datetime) -> dict[str, History]:
             times.sort()
         history.first_seen = min(times[0] for times in history.times.values())
     return dict(result)
+
+
+# ---- an event that is told more than once: by the same row in two files, or by rows that contradict each other
+
+
+def settled_events(behaviour: pa.Table) -> pa.Table:
+    """The BEHAVIOUR rows that count: of an owner's rows with one event id that with the smallest content hash, once.
+
+    Whatever the order of the rows. Two subjects may use one event id: those are two events."""
+    rows, first, _ = _versions(behaviour)
+    return rows.filter(pa.array(first))
+
+
+def lost_events(behaviour: pa.Table) -> pa.Table:
+    """The rows that say otherwise than the one that counts, each content once."""
+    rows, first, new = _versions(behaviour)
+    return rows.filter(pa.array(new & ~first))
+
+
+def repeats(behaviour: pa.Table) -> dict[str, tuple[int, int]]:
+    """Owner key → how many rows say an event again: just the same, and otherwise; only of owners that have any."""
+    rows, first, new = _versions(behaviour)
+    found: dict[str, tuple[int, int]] = {}
+    for place in np.flatnonzero(~first).tolist():
+        owner = rows["owner"][place].as_py()
+        same, other = found.get(owner, (0, 0))
+        found[owner] = (same, other + 1) if new[place] else (same + 1, other)
+    return found
+
+
+def conflict_rows(lost: pa.Table) -> pa.Table:
+    """Lost versions as QUARANTINE rows, under the key of their owner."""
+    rows = []
+    for row in lost.to_pylist():
+        subject, _, name = row["subject"].partition(":")
+        said = {column: row[column] for column in ("event_id", "kind", "value", "dwell_seconds", "bounce", "reference")}
+        said |= {"user_id" if subject == "u" else "device_id": name, "occurred_at": iso(row["occurred_at"])}
+        rows.append(
+            {
+                "tenant": row["tenant"],
+                "file_id": f"owner:{row['owner']}",
+                "position": row["position"],
+                "reason": CONFLICTING_EVENT,
+                "raw": canonical_json(said | {"content_hash": row["content_hash"]}),
+                "day": row["day"],
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=QUARANTINE.schema)
+
+
+def _versions(behaviour: pa.Table) -> tuple[pa.Table, NDArray[np.bool_], NDArray[np.bool_]]:
+    """The rows by owner, event, content and arrival; which are the first of their event, and of their content."""
+    order = ("owner", "event_id", "content_hash", "position", "file_id")
+    rows = behaviour.sort_by([(name, "ascending") for name in order])
+    first, new = np.ones(rows.num_rows, dtype=bool), np.ones(rows.num_rows, dtype=bool)
+    if rows.num_rows > 1:
+        owner, event, content = (_differs(rows[name]) for name in order[:3])
+        first[1:] = owner | event
+        new[1:] = first[1:] | content
+    return rows, first, new
+
+
+def _differs(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Whether each value but the first is another one than that before."""
+    return np.asarray(pc.not_equal(column.slice(1), column.slice(0, len(column) - 1)), dtype=bool)
 
 
 def group_events(items: Sequence[Labelled]) -> list[list[Labelled]]:
@@ -133,34 +199,42 @@ def group_events(items: Sequence[Labelled]) -> list[list[Labelled]]:
     return events
 
 
-def feedback_after(
-    event: Sequence[Labelled], items: Sequence[Labelled], history: History | None, as_of: datetime
-) -> str:
+@dataclass(frozen=True)
+class Words:
+    """When a subject complained and gave thanks, in order of time."""
+
+    complaints: list[datetime]
+    thanks: list[datetime]
+
+
+def words_of(items: Sequence[Labelled]) -> Words:
+    """The words that are feedback, of all exchanges of a subject in order."""
+    return Words(
+        [item.started_at for item in items if item.intent in COMPLAINTS],
+        [item.started_at for item in items if item.intent in THANKS],
+    )
+
+
+def feedback_after(event: Sequence[Labelled], words: Words, history: History | None, as_of: datetime) -> str:
     """What followed ``event`` within 7 days of its first exchange and before ``as_of``; strongest first.
 
-    ``items`` are all exchanges of the subject in order. Behaviour counts from the event's start, words from
-    the end of its last exchange. A complaint again is one that follows a complaint.
+    Behaviour counts from the event's start, words from the start of its last exchange. A complaint again is one
+    that follows a complaint.
     """
     start, end = event[0].started_at, event[-1].started_at
     until = min(start + WINDOW, as_of)
     found = {"none"}
     if history is not None:
         found.update(name for kind, name in _BY_KIND.items() if history.count(kind, start, until))
-    own = {item.exchange_id for item in event}
-    for item in _between(items, end, until):
-        if item.exchange_id in own:
-            continue
-        if item.intent in COMPLAINTS and event[0].intent in COMPLAINTS:
-            found.add("complained_again")
-        elif item.intent in THANKS:
-            found.add("thanked")
+    if event[0].intent in COMPLAINTS and _within(words.complaints, end, until):
+        found.add("complained_again")
+    if _within(words.thanks, end, until):
+        found.add("thanked")
     return min(found, key=FEEDBACK.index)
 
 
-def _between(items: Sequence[Labelled], after: datetime, until: datetime) -> Iterable[Labelled]:
-    first = bisect_right(items, after, key=lambda x: x.started_at)
-    last = bisect_left(items, until, key=lambda x: x.started_at)
-    return items[first:last]
+def _within(times: Sequence[datetime], after: datetime, until: datetime) -> bool:
+    return bisect_right(times, after) < bisect_left(times, until)
 
 
 def next_change(starts: Iterable[datetime], ahead: Iterable[datetime], as_of: datetime) -> datetime | None:

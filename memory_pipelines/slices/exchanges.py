@@ -14,9 +14,10 @@ the latest first, within its own limits; what waits longer than 24 hours belongs
 """
 
 import json
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -30,6 +31,7 @@ from memory_pipelines.model import (
     day_of,
     day_start,
     exchange_id,
+    month_of,
     stable_hash,
 )
 from memory_pipelines.tables import EXCHANGES, QUARANTINE
@@ -96,7 +98,7 @@ def cut_exchanges(turns: pa.Table, days: Collection[str], buckets: int) -> Cut:
     used: set[tuple[str, str]] = set()
     for (tenant, conversation, session), members in winners.items():
         for stream in _streams(members, split=session is None):
-            for subject in sorted({t.subject for t in stream if t.own and t.subject is not None}):
+            for subject in sorted(stream.own):
                 owner = Owner(tenant, subject)
                 for draft in _cut_stream(stream, subject):
                     used.update((tenant, t.turn_id) for t in draft.all_turns if t.day in wanted)
@@ -211,82 +213,112 @@ def _micros(at: datetime) -> int:
     return (at - _EPOCH) // _US
 
 
-def _streams(members: list[_Turn], *, split: bool) -> Iterator[list[_Turn]]:
+def _streams(members: list[_Turn], *, split: bool) -> Iterator["_Stream"]:
     """Turns in order; without a session of its own a conversation is split at 6 h of silence."""
     members.sort(key=lambda t: (t.at, t.position, t.turn_id))
     start = 0
     if split:
         for i in range(1, len(members)):
             if members[i].at - members[i - 1].at >= _SILENCE:
-                yield members[start:i]
+                yield _Stream(members[start:i])
                 start = i
-    yield members[start:]
+    yield _Stream(members[start:])
+
+
+class _Stream:
+    """One session's turns in order, and where in it whose turns are.
+
+    A reply to a subject is any turn that is not its own, but for answers that name another. With the places at
+    hand the cut of a session of thousands of persons takes time in proportion to its turns: no person's cut walks
+    through the turns of all others.
+    """
+
+    def __init__(self, turns: list[_Turn]) -> None:
+        self.turns = turns
+        self.own: dict[str, list[int]] = defaultdict(list)
+        self._everybodys: list[int] = []
+        self._naming: dict[str, list[int]] = defaultdict(list)
+        for place, turn in enumerate(turns):
+            if turn.own or turn.subject is None:
+                self._everybodys.append(place)
+            else:
+                self._naming[turn.subject].append(place)
+            if turn.own and turn.subject is not None:
+                self.own[turn.subject].append(place)
+
+    def first_replies(self, subject: str, after: int, before: int, most: int) -> list[int]:
+        """Places of the first replies to the subject between two of its own turns that follow each other."""
+        found: list[int] = []
+        for places in self._replies(subject):
+            start = bisect_right(places, after)
+            found += places[start : min(start + most, bisect_left(places, before))]
+        return sorted(found)[:most]
+
+    def last_replies(self, subject: str, after: int, before: int, most: int) -> list[int]:
+        """The same from the end, in order of time; none for ``most`` 0."""
+        found: list[int] = []
+        for places in self._replies(subject):
+            end = bisect_left(places, before)
+            found += places[max(end - most, bisect_right(places, after)) : end]
+        return sorted(found)[-most:] if most else []
+
+    def _replies(self, subject: str) -> tuple[list[int], list[int]]:
+        return self._everybodys, self._naming.get(subject, [])
 
 
 @dataclass
 class _Draft:
     own: list[_Turn]
-    others: list[_Turn] = field(default_factory=list)
-    opening: list[_Turn] = field(default_factory=list)
-    context: str | None = None
-
-    @property
-    def size(self) -> int:
-        return len(self.own) + len(self.others)
+    others: list[_Turn]
+    opening: list[_Turn]
+    context: str | None
 
     @property
     def all_turns(self) -> list[_Turn]:
         return [*self.opening, *self.own, *self.others]
 
 
-def _cut_stream(stream: Iterable[_Turn], subject: str) -> Iterator[_Draft]:
-    current: _Draft | None = None
-    waiting: list[_Turn] = []
-    last_reply: _Turn | None = None
-    for turn in stream:
-        if not (turn.own and turn.subject == subject):
-            if not turn.own and turn.subject is not None and turn.subject != subject:
-                continue  # an answer that names another
-            if current is not None and not waiting and _fits(current, turn):
-                current.others.append(turn)
-            else:
-                waiting.append(turn)
-            last_reply = turn
-            continue
-        if current is not None and _continues(current, waiting, turn):
-            current.own.append(turn)
-            continue
-        if current is not None:
-            yield _opened(current)
-        recent = last_reply is not None and turn.at - last_reply.at <= _LONGEST
-        current = _Draft([turn], opening=waiting, context=last_reply.turn_id if recent and last_reply else None)
-        waiting = []
-    if current is not None:
-        yield _opened(current)
+def _cut_stream(stream: _Stream, subject: str) -> Iterator[_Draft]:
+    """The subject's exchanges in one session, in order."""
+    turns, places = stream.turns, stream.own[subject]
+    taken = -1
+    """The last place that an exchange has; replies after it wait."""
+    last_reply: int | None = None
+    position = 0
+    while position < len(places):
+        first = places[position]
+        before = stream.last_replies(subject, places[position - 1] if position else -1, first, 1)
+        last_reply = before[0] if before else last_reply
+        own = [first]
+        while position + len(own) < len(places) and _continues(stream, subject, own, places[position + len(own)]):
+            own.append(places[position + len(own)])
+        position += len(own)
+        following = places[position] if position < len(places) else len(turns)
+        others = []
+        for place in stream.first_replies(subject, own[-1], following, MOST_TURNS - len(own)):
+            if turns[place].at - turns[first].at > _LONGEST:
+                break
+            others.append(place)
+        end = (others or own)[-1]
+        waiting = stream.last_replies(subject, taken, first, MOST_TURNS - len(own) - len(others))
+        opening = [place for place in waiting if turns[end].at - turns[place].at <= _LONGEST]
+        recent = last_reply is not None and turns[first].at - turns[last_reply].at <= _LONGEST
+        context = turns[last_reply].turn_id if recent and last_reply is not None else None
+        taken = end
+        yield _Draft([turns[i] for i in own], [turns[i] for i in others], [turns[i] for i in opening], context)
 
 
-def _fits(draft: _Draft, turn: _Turn) -> bool:
-    return draft.size < MOST_TURNS and turn.at - draft.own[0].at <= _LONGEST
-
-
-def _continues(draft: _Draft, waiting: list[_Turn], turn: _Turn) -> bool:
+def _continues(stream: _Stream, subject: str, own: Sequence[int], place: int) -> bool:
     """Own turns go on only while nobody answered and no limit is reached."""
-    if draft.others or waiting or turn.at - draft.own[-1].at > _OWN_GAP:
-        return False
-    return _fits(draft, turn)
-
-
-def _opened(draft: _Draft) -> _Draft:
-    """Keep of the waiting turns the latest for which the exchange has room."""
-    room = MOST_TURNS - draft.size
-    end = draft.all_turns[-1].at
-    near = [t for t in draft.opening if end - t.at <= _LONGEST]
-    draft.opening = near[-room:] if room else []
-    return draft
+    turns = stream.turns
+    near = turns[place].at - turns[own[-1]].at <= _OWN_GAP
+    fits = len(own) < MOST_TURNS and turns[place].at - turns[own[0]].at <= _LONGEST
+    return near and fits and not stream.first_replies(subject, own[-1], place, 1)
 
 
 def _row(draft: _Draft, owner: Owner, conversation: str, session: str | None, buckets: int) -> dict[str, Any]:
     first = draft.own[0]
+    day = day_of(_EPOCH + first.at * _US)
     turns = draft.all_turns
     own_text = "\n".join(t.text for t in draft.own)
     other_text = "\n".join(t.text for t in (*draft.opening, *draft.others))
@@ -307,7 +339,8 @@ def _row(draft: _Draft, owner: Owner, conversation: str, session: str | None, bu
         "context_turn_id": context,
         "vector_clock": merged_clock(t.clock for t in turns),
         "text_hash": stable_hash(own_text),
-        "day": day_of(_EPOCH + first.at * _US),
+        "day": day,
+        "month": month_of(day),
         "owner": owner.key,
         "bucket": owner.bucket(buckets),
     }

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from memory_pipelines.model import WINDOW
-from memory_pipelines.slices.events import History, Labelled, feedback_after, group_events
+from memory_pipelines.slices.events import History, Labelled, feedback_after, group_events, words_of
 from memory_pipelines.slices.resources import read_yaml
 from memory_pipelines.tables import IMPACTS
 
@@ -59,9 +59,9 @@ def score_impacts(
     weights = load_weights()
     rows: list[dict[str, Any]] = []
     for owner, items in labelled.items():
-        history = histories.get(owner)
+        history, words = histories.get(owner), words_of(items)
         for event in group_events(items):
-            feedback = feedback_after(event, items, history, as_of)
+            feedback = feedback_after(event, words, history, as_of)
             for item in event:
                 final = item.started_at + WINDOW <= as_of
                 impact = _impact(item, history, feedback if final else "none", final, weights)

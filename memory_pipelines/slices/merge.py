@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from memory_pipelines.model import WINDOW, impact_label, slice_id, unique
-from memory_pipelines.slices.events import History, Labelled, feedback_after, group_events
+from memory_pipelines.slices.events import History, Labelled, feedback_after, group_events, words_of
 from memory_pipelines.slices.exchanges import merged_clock
 from memory_pipelines.slices.resources import read_yaml
 from memory_pipelines.tables import SLICES
@@ -29,12 +29,12 @@ def merge_slices(
     scores = dict(zip(impacts["exchange_id"].to_pylist(), impacts["decision_impact"].to_pylist(), strict=True))
     rows: list[dict[str, Any]] = []
     for owner, items in labelled.items():
-        history = histories.get(owner)
+        history, words = histories.get(owner), words_of(items)
         place = {item.exchange_id: i for i, item in enumerate(items)}
         for event in group_events(items):
             first = place[event[0].exchange_id]
             before = items[first - 1].ended_at if first else None
-            feedback = feedback_after(event, items, history, as_of)
+            feedback = feedback_after(event, words, history, as_of)
             rows.append(_slice(event, scores, before, feedback, as_of, model_set))
     return pa.Table.from_pylist(rows, schema=SLICES.schema)
 

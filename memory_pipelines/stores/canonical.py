@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from memory_pipelines.errors import IntegrityError, PermanentError
 from memory_pipelines.model import canonical_json
-from memory_pipelines.stores.base import Replace
+from memory_pipelines.stores.base import Replaced, ReplaceRange
 from memory_pipelines.tables import TableSpec
 
 
@@ -86,12 +86,15 @@ def known_columns(spec: TableSpec, columns: Sequence[str]) -> list[str]:
 
 
 def matches(
-    spec: TableSpec, rows: pa.Table, replace: Sequence[Replace], partition: dict[str, int] | None
+    spec: TableSpec, rows: pa.Table, replace: Sequence[Replaced], partition: dict[str, int] | None
 ) -> pa.ChunkedArray:
     """One boolean per row: does a write with this ``replace`` and ``partition`` replace it? Never null."""
     known_columns(spec, [*(item.column for item in replace), *(partition or {})])
     hit = pa.chunked_array([pa.repeat(pa.scalar(True), rows.num_rows)])
     for item in replace:
+        if isinstance(item, ReplaceRange):
+            hit = pc.and_(hit, _in_range(rows[item.column], item))
+            continue
         kind = spec.schema.field(item.column).type
         hit = pc.and_(hit, pc.is_in(rows[item.column], value_set=pa.array(item.values, pa.string()).cast(kind)))
     for column, value in (partition or {}).items():
@@ -100,8 +103,17 @@ def matches(
     return hit
 
 
+def _in_range(column: pa.ChunkedArray, item: ReplaceRange) -> pa.ChunkedArray:
+    hit = pc.is_valid(column)
+    if item.low is not None:
+        hit = pc.and_(hit, pc.fill_null(pc.greater_equal(column, item.low), False))
+    if item.high is not None:
+        hit = pc.and_(hit, pc.fill_null(pc.less(column, item.high), False))
+    return hit
+
+
 def check_replaced(
-    spec: TableSpec, rows: pa.Table, replace: Sequence[Replace], partition: dict[str, int] | None
+    spec: TableSpec, rows: pa.Table, replace: Sequence[Replaced], partition: dict[str, int] | None
 ) -> None:
     """Every written row must itself be one that the write replaces, or a repeat would double it."""
     outside = rows.num_rows - (pc.sum(matches(spec, rows, replace, partition)).as_py() or 0)

@@ -6,8 +6,10 @@ The driver must not be used in a forked child: spawn.
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -15,13 +17,17 @@ import pyarrow.compute as pc
 
 from memory_pipelines.errors import IntegrityError, PermanentError, StoreUnavailableError, TransientError
 from memory_pipelines.stores import canonical
-from memory_pipelines.stores.base import Replace
+from memory_pipelines.stores.base import Compacted, Replace, Replaced, ReplaceRange
 from memory_pipelines.tables import TableSpec
 
 SETTING = "MEMORY_PIPELINES_LAKE_URL"
 TRIES = 10
 FIRST_WAIT = 0.05
 LONGEST_WAIT = 1.0
+ROW_GROUP = 8192
+"""Rows of a row group in a compacted file."""
+SPILL_BYTES = 1 << 30
+"""Memory of a compaction; what does not fit is sorted on disk."""
 LOG_RETENTION = "delta.logRetentionDuration"
 UNUSABLE = ("no space left", "storagefull", "quota", "permission", "read-only", "not a directory", "create local")
 REFUSED = ("accessdenied", "invalidaccesskeyid", "signaturedoesnotmatch", "nosuchbucket", "403 forbidden")
@@ -40,7 +46,7 @@ class DeltaLake:
         self._options = dict(storage_options or {})
 
     def write(
-        self, table: TableSpec, rows: pa.Table, replace: Sequence[Replace], partition: dict[str, int] | None = None
+        self, table: TableSpec, rows: pa.Table, replace: Sequence[Replaced], partition: dict[str, int] | None = None
     ) -> int:
         """See the port. A concurrent write of the same rows makes this one start again, up to ten times.
 
@@ -81,6 +87,40 @@ class DeltaLake:
         with _answering(table):
             stored = self._open(table)
             return -1 if stored is None else int(stored.version())
+
+    def compact(self, table: TableSpec, most_files: int) -> Compacted | None:
+        """See the port. A partition's rows are sorted in whole, with row groups that a range of owners can prune."""
+        from deltalake import WriterProperties
+        from deltalake.exceptions import CommitFailedError
+
+        with _answering(table):
+            stored = self._open(table)
+            if stored is None:
+                return None
+            before, files = int(stored.version()), Counter(tuple(place.items()) for place in _partitions(stored))
+            crowded = [dict(place) for place, count in files.items() if count > most_files]
+            if not crowded:
+                return None
+            column = table.partition_by[-1] if table.partition_by else ""
+            values = sorted({str(place[column]) for place in crowded if column})
+            try:
+                stored.optimize.z_order(
+                    [table.sort_by],
+                    partition_filters=[(column, "in", values)] if column else None,
+                    max_spill_size=SPILL_BYTES,
+                    writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUP),
+                )
+            except CommitFailedError:
+                return None
+            return Compacted(before, int(stored.version()), files.total(), len(_partitions(stored)))
+
+    def vacuum(self, table: TableSpec, keep: timedelta) -> int:
+        with _answering(table):
+            stored = self._open(table)
+            if stored is None:
+                return 0
+            hours = int(keep.total_seconds() // 3600)
+            return len(stored.vacuum(retention_hours=hours, enforce_retention_duration=False, dry_run=False))
 
     def purge(self, table: TableSpec) -> None:
         """See the port. The log is begun anew from a checkpoint: what it kept of old predicates goes with it."""
@@ -132,7 +172,7 @@ class DeltaLake:
         )
 
     def _commit(
-        self, table: TableSpec, fresh: pa.Table, replace: Sequence[Replace], partition: dict[str, int] | None
+        self, table: TableSpec, fresh: pa.Table, replace: Sequence[Replaced], partition: dict[str, int] | None
     ) -> int | None:
         """One try: the new version, or None if another writer was faster."""
         from deltalake import WriterProperties, write_deltalake
@@ -140,12 +180,12 @@ class DeltaLake:
 
         try:
             stored = self._open(table) or self._create(table)
-            if not all(item.values for item in replace):
+            if any(isinstance(item, Replace) and not item.values for item in replace):
                 return int(stored.version())
             public = [item for item in replace if _public(table, item.column)]
             kept = table.schema.empty_table()
             if len(public) < len(replace):
-                region: list[tuple[str, str, object]] = [(item.column, "in", item.values) for item in public]
+                region = [condition for item in public for condition in _conditions(item)]
                 region += [(column, "=", value) for column, value in (partition or {}).items()]
                 old = _rows(table, stored, table.schema.names, canonical.where_expression(table, region))
                 kept = old.filter(pc.invert(canonical.matches(table, old, replace, partition)))
@@ -164,9 +204,25 @@ class DeltaLake:
         return f"{self._location}/{table.name}"
 
 
+def _partitions(stored: Any) -> list[dict[str, Any]]:
+    """The partition values of each file of the version."""
+    files = pa.table(stored.get_add_actions())
+    return files["partition"].to_pylist() if "partition" in files.column_names else [{}] * files.num_rows
+
+
 def _rows(table: TableSpec, stored: Any, names: Sequence[str], expression: pc.Expression | None) -> pa.Table:
     rows = stored.to_pyarrow_dataset().to_table(columns=list(names), filter=expression)
     return canonical.conform(table, rows, names)
+
+
+def _conditions(item: Replaced) -> list[tuple[str, str, object]]:
+    if isinstance(item, Replace):
+        return [(item.column, "in", item.values)]
+    return [(item.column, operator, bound) for operator, bound in _bounds(item)]
+
+
+def _bounds(item: ReplaceRange) -> list[tuple[str, str]]:
+    return [(operator, bound) for operator, bound in ((">=", item.low), ("<", item.high)) if bound is not None]
 
 
 def _public(table: TableSpec, column: str) -> bool:
@@ -177,12 +233,15 @@ def _public(table: TableSpec, column: str) -> bool:
     )
 
 
-def _predicate(table: TableSpec, replace: Sequence[Replace], partition: dict[str, int] | None) -> str | None:
+def _predicate(table: TableSpec, replace: Sequence[Replaced], partition: dict[str, int] | None) -> str | None:
     """SQL for the rows that a commit replaces; None for all of them."""
     parts = [f"{column} = {_literal(table, column, value)}" for column, value in sorted((partition or {}).items())]
     for item in replace:
-        values = ", ".join(_literal(table, item.column, value) for value in sorted(set(item.values)))
-        parts.append(f"{item.column} IN ({values})")
+        if isinstance(item, Replace):
+            values = ", ".join(_literal(table, item.column, value) for value in sorted(set(item.values)))
+            parts.append(f"{item.column} IN ({values})")
+        else:
+            parts += [f"{item.column} {operator} {_literal(table, item.column, b)}" for operator, b in _bounds(item)]
     return " AND ".join(parts) or None
 
 

@@ -1,7 +1,7 @@
 """The contract of ``Lake``; a text that must not leak is looked for in Delta's log byte by byte."""
 
 import multiprocessing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from memory_pipelines import tables
 from memory_pipelines.errors import IntegrityError, PermanentError, StoreUnavailableError
 from memory_pipelines.model import Owner
-from memory_pipelines.stores.base import Lake, Replace
+from memory_pipelines.stores.base import Lake, Replace, ReplaceRange
 from memory_pipelines.stores.canonical import canonical_hash
 from memory_pipelines.stores.lake import DeltaLake
 from memory_pipelines.tables import BEHAVIOUR, ENTITIES, QUARANTINE, SLICES, TURNS, TableSpec
@@ -115,6 +115,69 @@ def test_replacing_no_values_changes_nothing(lake: Lake) -> None:
     assert column(lake, TURNS, "turn_id") == ["1"]
     with pytest.raises(IntegrityError):
         lake.write(TURNS, table(TURNS, turn("2", "a")), [Replace("file_id", ())])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "left"),
+    [(None, None, "x"), ("b", None, "ax"), (None, "c", "cdx"), ("b", "d", "adx"), ("e", "f", "abcdx")],
+)
+def test_a_range_replaces_from_its_low_end_to_below_its_high_end(
+    lake: Lake, low: str | None, high: str | None, left: str
+) -> None:
+    rows = [slice_(name, "u:1", owner=name) for name in "abcd"]
+    lake.write(SLICES, table(SLICES, *rows, slice_("x", "u:1", bucket=4, owner="b")), [])
+    lake.write(SLICES, table(SLICES), [ReplaceRange("owner", low, high)], {"bucket": 3})
+    assert "".join(column(lake, SLICES, "slice_id")) == left
+
+
+def test_a_row_outside_of_the_range_that_a_write_replaces_is_refused(lake: Lake) -> None:
+    rows = table(SLICES, slice_("1", "u:1", owner="c"))
+    for low, high in (("d", None), (None, "c")):
+        with pytest.raises(IntegrityError):
+            lake.write(SLICES, rows, [ReplaceRange("owner", low, high)], {"bucket": 3})
+    assert lake.read(SLICES).num_rows == 0
+
+
+@pytest.mark.parametrize("spec", [TURNS, SLICES, QUARANTINE], ids=lambda spec: spec.name)
+def test_a_compacted_table_has_the_same_rows_in_fewer_files(spec: TableSpec, tmp_path: Path) -> None:
+    lake = DeltaLake(str(tmp_path))
+    for i in range(12):
+        row, key = {
+            "turns": (turn(f"{i:02}", f"f{i}", f"2024-05-{17 + i % 2}", conversation_id=f"c{-i}"), "file_id"),
+            "slices": (slice_(f"{i:02}", f"u:{i}", i % 2), "owner"),
+            "quarantine": ({"tenant": "t", "file_id": f"f{i}", "reason": "bad"}, "file_id"),
+        }[spec.name]
+        row |= {"raw" if spec is QUARANTINE else "text": f"SECRET {i}"}
+        lake.write(spec, table(spec, row), [Replace(key, (row[key],))])
+    before, version = canonical_hash(spec, lake.read(spec)), lake.version(spec)
+    assert lake.compact(spec, 12) is None
+    done = lake.compact(spec, 5)
+    assert done is not None
+    assert (done.before, done.after, done.files_before) == (version, version + 1, 12)
+    assert done.files_after == (1 if spec is QUARANTINE else 2)
+    assert lake.compact(spec, 5) is None
+    assert canonical_hash(spec, lake.read(spec)) == before
+    assert canonical_hash(spec, lake.read(spec, version=version)) == before
+    assert lake.vacuum(spec, timedelta(days=7)) == 0
+    assert lake.vacuum(spec, timedelta(0)) == 12
+    assert canonical_hash(spec, lake.read(spec)) == before
+    log = b"".join(content for path, content in lake.stored(spec) if path.startswith("_delta_log"))
+    assert b"SECRET" not in log
+
+
+def test_a_compacted_table_is_written_like_any_other(tmp_path: Path) -> None:
+    lake = DeltaLake(str(tmp_path))
+    for i in range(4):
+        lake.write(TURNS, table(TURNS, turn(str(i), f"f{i}")), [Replace("file_id", (f"f{i}",))])
+    lake.compact(TURNS, 1)
+    lake.write(TURNS, table(TURNS, turn("new", "f2")), [Replace("file_id", ("f2",))])
+    assert column(lake, TURNS, "turn_id") == ["0", "1", "3", "new"]
+
+
+def test_nothing_to_compact(tmp_path: Path) -> None:
+    lake = DeltaLake(str(tmp_path))
+    assert lake.compact(TURNS, 1) is None
+    assert lake.vacuum(TURNS, timedelta(0)) == 0
 
 
 def test_a_partition_narrows_a_write(lake: Lake) -> None:

@@ -26,6 +26,7 @@ def test_nothing_runs_by_itself() -> None:
     repository = build_defs().get_repository_def()
     schedules = {schedule.name: schedule for schedule in repository.schedule_defs}
     expected = {"daily", "nightly_tiers", "weekly_reflections", "quarterly_retraining", "daily_health", "weekly_sweep"}
+    expected |= {"nightly_upkeep"}
     assert set(schedules) == expected
     sensors = {sensor.name for sensor in repository.sensor_defs}
     assert sensors >= {"inbox", "touched_days", "touched_buckets", "approved_erasures"}
@@ -58,6 +59,7 @@ def test_nothing_to_do_is_a_success(nobody: Life) -> None:
     assert told(nobody.run("reflection_job", "2024-07-01"), "weekly_reflection")["persons"] == 0
     assert told(nobody.run("erasure_job"), "erasure_certificates") == {"erased": 0, "survivors": 0}
     assert checks(nobody.run("sweep_job"))["nothing_is_left"].passed
+    assert told(nobody.run("upkeep_job"), "lake_files")["compacted_tables"] == 0
     found_checks = checks(nobody.run("health_job"))
     assert all(check.passed and "value" not in check.metadata for check in found_checks.values())
     after = life_state(nobody.platform)

@@ -2,15 +2,29 @@
 
 import random
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
 import pytest
-from pipeline_world import BUCKETS, LAYERS, MONTH, House, clean_run, cut, derive_all, in_memory, split_logs, state
+from pipeline_world import (
+    BUCKETS,
+    LAYERS,
+    MONTH,
+    House,
+    clean_run,
+    cut,
+    derive_all,
+    in_memory,
+    split_logs,
+    state,
+    write_logs,
+)
 
 from assets.partitions import bucket_key
 from jobs.schedules import range_tags
-from memory_pipelines.pipeline import audit, derive, files
+from memory_pipelines.pipeline import audit, daily, derive, files, upkeep
+from memory_pipelines.sample import Config
 from memory_pipelines.stores.lake import DeltaLake
 from memory_pipelines.tables import DECISIONS, EXCHANGES, MEMORIES, SLICES
 from memory_pipelines.wiring import Platform
@@ -171,3 +185,66 @@ def test_a_run_a_day_through_dagster(house: House, clean: dict[str, object]) -> 
                 house.run("bucket_job", instance, range_tags(bucket_key(0), bucket_key(BUCKETS - 1)))
         house.run("bucket_job", instance, range_tags(bucket_key(0), bucket_key(BUCKETS - 1)))
         assert state(platform) == clean
+
+
+@pytest.mark.parametrize("kept", [upkeep.KEPT, timedelta(0)], ids=["versions kept", "no version kept"])
+def test_small_portions_and_compacted_files_say_the_same(
+    month: list[Path], clean: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: timedelta
+) -> None:
+    monkeypatch.setattr(daily, "MOST_ROWS", 30)
+    monkeypatch.setattr(derive, "MOST_EXCHANGES", 8)
+    platform = in_memory()
+    platform.__dict__["lake"] = DeltaLake(str(tmp_path / "lake"))
+    rng = random.Random(5)
+    compacted: set[str] = set()
+    for part in (month[::2], month[1::2]):
+        files.land(platform, part)
+        days = list(platform.ledger.touched_days())
+        for start in range(0, len(days), 9):
+            cut(platform, days[start : start + 9])
+            if rng.random() < 0.3:
+                derive_all(platform)
+                compacted |= set(upkeep.keep_up(platform, most_files=1, kept=kept).compacted)
+    for bucket in range(platform.settings.buckets):
+        derive.derive_bucket(platform, bucket, everything=True)
+    assert {"turns", "exchanges", "entities", "slices", "memories"} <= compacted
+    assert state(platform) == clean
+    assert not upkeep.keep_up(platform, kept=kept).waiting
+
+
+SIXTY_DAYS = Config(subjects=3, days=60, broken=0.03, duplicates=0.06, late=0.5, midnight=0.2, sessionless=0.4)
+
+
+@pytest.fixture(scope="module")
+def sixty_days(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], dict[str, object]]:
+    logs = write_logs(tmp_path_factory.mktemp("sixty"), SIXTY_DAYS)
+    return logs, state(clean_run(logs))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(30))
+def test_sixty_days_in_thirty_permutations(
+    sixty_days: tuple[list[Path], dict[str, object]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Files split at random, some late, landed and cut in any order, in runs and portions of any size."""
+    logs, clean = sixty_days
+    rng = random.Random(seed)
+    monkeypatch.setattr(daily, "MOST_ROWS", rng.choice([25, 100, 100_000]))
+    monkeypatch.setattr(derive, "MOST_EXCHANGES", rng.choice([5, 40, 100_000]))
+    waiting = split_logs(logs, tmp_path, rng.randint(2, 5), rng if rng.random() < 0.7 else None)
+    rng.shuffle(waiting)
+    platform = in_memory()
+    while waiting:
+        taken = rng.randint(1, len(waiting))
+        files.land(platform, waiting[:taken])
+        waiting = waiting[taken:]
+        days = list(platform.ledger.touched_days())
+        if rng.random() < 0.5:
+            rng.shuffle(days)
+        length = rng.choice([1, 4, 30, 60])
+        for start in range(0, len(days), length):
+            cut(platform, days[start : start + length])
+            if rng.random() < 0.1:
+                derive_all(platform)
+    derive_all(platform)
+    assert state(platform) == clean

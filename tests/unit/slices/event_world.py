@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from memory_pipelines.model import Owner, day_of, iso, stable_hash
+from memory_pipelines.model import Owner, day_of, iso, month_of, stable_hash
 from memory_pipelines.slices.events import History, Labelled, histories, labelled_exchanges
 from memory_pipelines.tables import BEHAVIOUR, EMOTIONS, ENTITIES, EXCHANGES, INTENTS, TableSpec
 
@@ -58,6 +58,7 @@ def talk(
         "vector_clock": None,
         "text_hash": stable_hash(name),
         "day": day_of(at),
+        "month": month_of(day_of(at)),
         "owner": owner.key,
         "bucket": owner.bucket(8),
         "model_set": "base-1",

@@ -8,9 +8,18 @@ import pytest
 from event_world import BASE, FAR, OWNER, Row, after, behaviour, deed, entity, labelled, rows_of, talk
 from hypothesis import given
 from hypothesis import strategies as st
+from line_count import lines_run
 
 from memory_pipelines.model import Owner
-from memory_pipelines.slices.events import FEEDBACK, feedback_after, group_events, labelled_exchanges, next_change
+from memory_pipelines.slices import events
+from memory_pipelines.slices.events import (
+    FEEDBACK,
+    feedback_after,
+    group_events,
+    labelled_exchanges,
+    next_change,
+    words_of,
+)
 from memory_pipelines.tables import EMOTIONS, ENTITIES, EXCHANGES, INTENTS
 
 SECOND = 1 / 3600
@@ -23,7 +32,7 @@ def groups(rows: list[Row]) -> list[list[str]]:
 def feedback(rows: list[Row], deeds: list[Row], as_of: datetime = FAR) -> str:
     """What followed the first event."""
     items = labelled(rows, as_of)[OWNER.key]
-    return feedback_after(group_events(items)[0], items, behaviour(deeds, as_of).get(OWNER.key), as_of)
+    return feedback_after(group_events(items)[0], words_of(items), behaviour(deeds, as_of).get(OWNER.key), as_of)
 
 
 # ---- exchanges with labels
@@ -224,5 +233,18 @@ def test_nothing_changes_before_the_next_change(
         later = min(later, change - timedelta(microseconds=1))
     items = labelled(rows)[OWNER.key]
     for event in group_events(items):
-        found = [feedback_after(event, items, behaviour(done, x).get(OWNER.key), x) for x in (as_of, later)]
+        found = [feedback_after(event, words_of(items), behaviour(done, x).get(OWNER.key), x) for x in (as_of, later)]
         assert found[0] == found[1]
+
+
+def test_four_times_the_complaints_of_a_week_are_four_times_the_work() -> None:
+    def settle(count: int) -> None:
+        items = labelled([talk(f"x{i}", 160 * i / count, intent="logistics_complaint") for i in range(count)])[
+            OWNER.key
+        ]
+        words = words_of(items)
+        for event in group_events(items):
+            feedback_after(event, words, None, FAR)
+
+    small, large = (lines_run(events, lambda n=n: settle(n)) for n in (200, 800))  # type: ignore[misc]
+    assert large <= 4.5 * small

@@ -1,13 +1,13 @@
 """Where exchanges begin and end, which version of a turn counts, and that every turn is counted once."""
 
 import random
-import sys
 from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from exchange_world import DAY, NOON, cut, reply, shown, table, turn
+from line_count import lines_run
 
 from memory_pipelines.model import Owner, exchange_id, shift_day, stable_hash
 from memory_pipelines.slices import exchanges
@@ -46,6 +46,7 @@ def test_a_row_of_every_column() -> None:
         "vector_clock": '{"x":3,"y":1,"z":5}',
         "text_hash": stable_hash("包裹在哪\n还没到"),
         "day": DAY,
+        "month": "2024-05",
         "owner": owner.key,
         "bucket": owner.bucket(8),
     }
@@ -277,23 +278,7 @@ def test_replies_make_no_run() -> None:
 
 
 def _lines_run(rows: pa.Table, days: list[str]) -> int:
-    """How many lines of the module run."""
-    count = 0
-
-    def tracer(frame: Any, event: str, _: Any) -> Any:
-        nonlocal count
-        if frame.f_code.co_filename != exchanges.__file__:
-            return None
-        count += 1
-        return tracer
-
-    before = sys.gettrace()
-    sys.settrace(tracer)
-    try:
-        cut_exchanges(rows, days, 8)
-    finally:
-        sys.settrace(before)
-    return count
+    return lines_run(exchanges, lambda: cut_exchanges(rows, days, 8))
 
 
 @pytest.mark.parametrize("shape", ["talk", "monologue", "broadcast", "silence"])
@@ -308,6 +293,64 @@ def test_four_times_the_turns_of_one_subject_are_four_times_the_work(shape: str)
     days = [shift_day(DAY, i) for i in range(3)]
     small, large = _lines_run(rows(1_000), days), _lines_run(rows(4_000), days)
     assert large <= 4.5 * small
+
+
+@pytest.mark.parametrize("answers", [False, True], ids=["to all", "naming one"])
+def test_four_times_the_persons_of_one_group_are_four_times_the_work(answers: bool) -> None:
+    def rows(persons: int) -> pa.Table:
+        group = []
+        for i in range(4 * persons):
+            subject = f"u:{i * 7 % persons}"
+            named = subject if answers else None
+            group.append(turn(f"t{i}", 0.3 * i, subject=subject) if i % 2 else reply(f"t{i}", 0.3 * i, named))
+        return table(group)
+
+    days = [shift_day(DAY, i) for i in range(3)]
+    small, large = _lines_run(rows(200), days), _lines_run(rows(800), days)
+    assert large <= 4.5 * small
+
+
+def _walked(stream: list[dict[str, Any]], subject: str) -> list[tuple[list[str], list[str], list[str]]]:
+    """The specification, turn by turn: opening, own and others' turn ids of each of the subject's exchanges."""
+    found: list[tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]] = []
+    waiting: list[dict[str, Any]] = []
+    for row in stream:
+        own = row["role"] == "user" and row["subject"] == subject
+        if not own and row["role"] != "user" and row["subject"] not in (None, subject):
+            continue
+        fits = bool(found) and len(found[-1][1]) + len(found[-1][2]) < 20
+        fits = fits and row["occurred_at"] - found[-1][1][0]["occurred_at"] <= timedelta(hours=24)
+        if not own:
+            (found[-1][2] if fits and not waiting else waiting).append(row)
+            continue
+        near = bool(found) and row["occurred_at"] - found[-1][1][-1]["occurred_at"] <= timedelta(minutes=2)
+        if fits and near and not waiting and not found[-1][2]:
+            found[-1][1].append(row)
+        else:
+            found.append((waiting, [row], []))
+            waiting = []
+    result = []
+    for opening, mine, others in found:
+        room, end = 20 - len(mine) - len(others), (others or mine)[-1]["occurred_at"]
+        kept = [r for r in opening if end - r["occurred_at"] <= timedelta(hours=24)]
+        kept = kept[max(0, len(kept) - room) :]
+        result.append(tuple([r["turn_id"] for r in part] for part in (kept, mine, others)))
+    return result  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_groups_of_several_persons_are_cut_as_one_would_by_walking_through_them(seed: int) -> None:
+    rng = random.Random(seed)
+    minutes, rows = 0.0, []
+    for i in range(rng.randint(1, 150)):
+        minutes += rng.choice([0, 0.5, 2, 2 + US, 10, 60, 300, 700])
+        subject = rng.choice([None, "u:ann", "u:bob", "u:cai"])
+        rows.append(turn(f"t{i}", minutes, rng.choice(["user", "agent"]), subject, position=i))
+    made = cut(rows).exchanges.to_pylist()
+    for subject in ("u:ann", "u:bob", "u:cai"):
+        expected = [(opening + own + others, own) for opening, own, others in _walked(rows, subject)]
+        mine = [row for row in made if row["subject"] == subject]
+        assert sorted((row["turn_ids"], row["own_turn_ids"]) for row in mine) == sorted(expected)
 
 
 def test_a_hundred_thousand_turns_of_one_subject() -> None:

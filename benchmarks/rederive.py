@@ -1,0 +1,125 @@
+"""The cost of deriving some of the subjects again: in proportion to them, or to the lake?
+
+    python -m benchmarks.rederive [--turns 1000000] [--shares 0.001 0.01 0.1 1] [--out FILE.json]
+
+Belongs here: the protocol, one table. Does not belong here: the speed of the first run (``throughput``).
+
+Protocol: simulated logs of 100 days (``memory_pipelines.sample``, seed 7), embedded servers, a Delta lake on disk;
+days are cut and labelled in ranges of 30, everybody is derived and published once, the lake is compacted as every
+night. Then, for each share, so many subjects drawn at random are touched, and steps 5 to 7 are timed over all
+buckets. All of it is the share 1 in the same process: every subject derived again, with nothing new to publish.
+"""
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.machine import describe, line
+from benchmarks.stopwatch import ServerClock, Stopwatch
+from benchmarks.workplace import temporary_home
+
+if TYPE_CHECKING:
+    from memory_pipelines.wiring import Platform
+
+STEPS = ("score_bucket", "merge_bucket", "admit_bucket", "link_bucket", "publish_bucket")
+DAYS_IN_A_ROW = 30
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.rederive", description=__doc__.partition("\n")[0])
+    parser.add_argument("--turns", type=int, default=1_000_000, help="size of the logs")
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.001, 0.01, 0.1, 1.0])
+    parser.add_argument("--out", type=Path, help="also write the figures to this JSON file")
+    arguments = parser.parse_args(argv)
+    machine = describe()
+    print(line(machine), flush=True)
+    rows = measure(arguments.turns, arguments.shares)
+    print_table(rows)
+    if arguments.out:
+        arguments.out.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1), encoding="utf-8")
+    return 0
+
+
+def measure(turns: int, shares: Sequence[float]) -> list[dict[str, Any]]:
+    """Per share: subjects touched, seconds of each step, seconds in all."""
+    from memory_pipelines.pipeline import derive, upkeep
+    from memory_pipelines.sample import Config, write_sample
+    from memory_pipelines.settings import Settings
+    from memory_pipelines.wiring import connect
+
+    with tempfile.TemporaryDirectory(prefix="mp-bench-logs-") as folder, temporary_home() as home:
+        write_sample(Path(folder), Config.sized(turns))
+        os.environ["MEMORY_PIPELINES_HOME"] = str(home)
+        os.environ["MEMORY_PIPELINES_INBOX"] = str(Path(folder) / "logs")
+        with connect(Settings.load()) as platform:
+            first_run(platform)
+            upkeep.keep_up(platform)
+            rows = []
+            for share in shares:
+                touched = touch(platform, share)
+                stopwatch = Stopwatch(ServerClock(home))
+                row: dict[str, Any] = {"share": share, "subjects": touched}
+                for step in STEPS:
+                    began = stopwatch.now()
+                    for bucket in platform.ledger.touched_buckets() if step == STEPS[0] else range(8):
+                        getattr(derive, step)(platform, bucket)
+                    row[step] = round((stopwatch.now() - began).wall, 2)
+                row["seconds"] = round(sum(row[step] for step in STEPS), 2)
+                rows.append(row)
+            return rows
+
+
+def first_run(platform: "Platform") -> None:
+    """Everything landed, cut, labelled, derived and published."""
+    from memory_pipelines.pipeline import daily, derive, files
+    from memory_pipelines.slices.emotion import label_emotions
+    from memory_pipelines.slices.entities import label_entities
+    from memory_pipelines.slices.intent import label_intents
+    from memory_pipelines.tables import EMOTIONS, ENTITIES, INTENTS
+
+    files.land(platform, files.log_files(platform.settings.inbox_path))
+    waiting = list(platform.ledger.touched_days())
+    for first in range(0, len(waiting), DAYS_IN_A_ROW):
+        days = waiting[first : first + DAYS_IN_A_ROW]
+        daily.cut_days(platform, days)
+        for spec, step in ((INTENTS, label_intents), (EMOTIONS, label_emotions), (ENTITIES, label_entities)):
+            daily.label_days(platform, days, spec, step)
+        daily.commit_days(platform, days)
+    for bucket in platform.ledger.touched_buckets():
+        derive.derive_bucket(platform, bucket)
+
+
+def touch(platform: "Platform", share: float) -> int:
+    """Touch a share of all subjects at random, as a late row of each would; returns how many."""
+    import sqlalchemy as sa
+
+    from memory_pipelines.stores import schema
+
+    table = schema.owners
+    with platform.engine.begin() as connection:
+        owners = sorted(connection.execute(sa.select(table.c.owner)).scalars())
+        chosen = random.Random(7).sample(owners, max(1, round(share * len(owners))))
+        touch = schema.next_touch(connection)
+        for first in range(0, len(chosen), 1000):
+            connection.execute(
+                table.update().where(table.c.owner.in_(chosen[first : first + 1000])).values(touched=touch)
+            )
+    return len(chosen)
+
+
+def print_table(rows: Sequence[dict[str, Any]]) -> None:
+    whole = max(rows, key=lambda row: row["share"])["seconds"]
+    print(f"{'share':>8}{'subjects':>10}" + "".join(f"{step:>16}" for step in STEPS) + f"{'seconds':>10}{'of all':>9}")
+    for row in rows:
+        times = "".join(f"{row[step]:>16.2f}" for step in STEPS)
+        print(f"{row['share']:>8.1%}{row['subjects']:>10}{times}{row['seconds']:>10.2f}{row['seconds'] / whole:>9.1%}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
