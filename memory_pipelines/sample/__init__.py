@@ -6,7 +6,7 @@ the truth is for tests and benchmarks alone.
 """
 
 from memory_pipelines.sample.config import Config
-from memory_pipelines.sample.emit import Record
+from memory_pipelines.sample.rows import Record
 from memory_pipelines.sample.simulator import simulate
 from memory_pipelines.sample.write import Summary, write_sample
 

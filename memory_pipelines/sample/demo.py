@@ -11,10 +11,10 @@ from functools import partial
 from random import Random
 
 from memory_pipelines.sample.config import DAY, Config
-from memory_pipelines.sample.emit import FORGET, REMEMBER, Line, Record
-from memory_pipelines.sample.life import Life, Order
+from memory_pipelines.sample.life import Life
 from memory_pipelines.sample.people import Calendar, Person, random_of
 from memory_pipelines.sample.phrases import Phrases, load
+from memory_pipelines.sample.rows import FORGET, REMEMBER, Line, Order, Record
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,10 @@ class DemoLife(Life):
         noon = config.begin + (12 - script.offset_hours) * 3600
         for share, predicate, value, said, answer in script.facts:
             step = partial(self._fact, predicate=predicate, value=value, said=said, answer=answer)
-            self._plan(noon + int(share * (config.days - 1)) * DAY, step)
-        self._plan(noon + int(COMPLAINT_AT * (config.days - 1)) * DAY, self._bad_order)
-        self._plan(noon + int(PRAISE_AT * (config.days - 1)) * DAY, self._good_order)
-        self._next(config.begin, person.chat_rate, self._chat)
+            self.agenda.plan(noon + int(share * (config.days - 1)) * DAY, step)
+        self.agenda.plan(noon + int(COMPLAINT_AT * (config.days - 1)) * DAY, self._bad_order)
+        self.agenda.plan(noon + int(PRAISE_AT * (config.days - 1)) * DAY, self._good_order)
+        self.agenda.next(config.begin, person.chat_rate, self._chat)
 
     def _story(self, at: int, order: Order) -> None:
         """Other orders of a demo person lead to nothing."""
@@ -132,17 +132,17 @@ class DemoLife(Life):
     def _bad_order(self, at: int) -> None:
         order = self._buy(at)
         order.slots |= self.script.slots
-        self._plan(at + 6 * DAY, partial(self._scripted_complaint, order=order))
+        self.agenda.plan(at + 6 * DAY, partial(self._scripted_complaint, order=order))
 
     def _good_order(self, at: int) -> None:
-        self._plan(at + 2 * DAY, partial(self._scripted_praise, order=self._buy(at)))
+        self.agenda.plan(at + 2 * DAY, partial(self._scripted_praise, order=self._buy(at)))
 
     def _scripted_complaint(self, at: int, order: Order) -> None:
         lines = self._lines(self.script.complaint, order, "logistics_complaint")
         lines.append(self._say("angry", order.slots, "user", FORGET, "closing"))
         self._happen("logistics_complaint", at, lines, order, COMPLAINT_EFFECT, "down", False)
         if self.script.cancels:
-            self._plan(at + 6 * 3600, partial(self._cancel, order=order))
+            self.agenda.plan(at + 6 * 3600, partial(self._cancel, order=order))
 
     def _scripted_praise(self, at: int, order: Order) -> None:
         lines = self._lines(self.script.praise, order, "praise")
@@ -160,4 +160,4 @@ def demo_records(config: Config) -> Iterator[Record]:
     calendar = Calendar(config)
     for script in (CHINESE, ENGLISH):
         rng = random_of(config, config.tenants[0], script.name)
-        yield from DemoLife(config, script, load(script.language), calendar, rng).run()
+        yield from DemoLife(config, script, load(script.language, config.rich), calendar, rng).run()

@@ -12,50 +12,35 @@ held equal: for 7 days it multiplies the order rate by 1 - e (``down``) or by 1 
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from heapq import heappop, heappush
 from random import Random
 
 from memory_pipelines.model import WINDOW
+from memory_pipelines.sample.agenda import MOST_UP, Agenda
+from memory_pipelines.sample.company import Company
 from memory_pipelines.sample.config import DAY, Config
-from memory_pipelines.sample.emit import EVENTS, FORGET, REMEMBER, SHORT, Line, Log, Record, Said, stamp
+from memory_pipelines.sample.emit import Log
 from memory_pipelines.sample.memory_talk import MemoryTalk
 from memory_pipelines.sample.people import Calendar, Person
+from memory_pipelines.sample.personal import plant
 from memory_pipelines.sample.phrases import Phrases, pick
+from memory_pipelines.sample.rows import (
+    CAUSES,
+    EVENTS,
+    FORGET,
+    REMEMBER,
+    SHORT,
+    Event,
+    Line,
+    Order,
+    Record,
+    stamp,
+)
 
 WEEK = int(WINDOW.total_seconds())
-MOST_UP = 1.25
-"""Upper bound of all active effects together."""
 COMPLAINTS = (("complaint_late", 0.42), ("complaint_lost", 0.68), ("complaint_damaged", 0.55))
 """Kinds of logistics complaints with their mean effect on an average person."""
-
-Step = Callable[[int], None]
-
-
-@dataclass(slots=True)
-class Order:
-    """One order with the slots that its story is told with."""
-
-    number: str
-    value: float
-    slots: dict[str, object]
-
-
-@dataclass(slots=True)
-class Event:
-    """A slice-worthy event, completed with its feedback once the life is known."""
-
-    kind: str
-    at: int
-    said: list[Said]
-    order: str | None
-    effect: float = 0.0
-    direction: str = "none"
-    compensated: bool | None = None
-    repeat: int = 1
 
 
 class Life:
@@ -69,52 +54,30 @@ class Life:
         self.rng = rng
         self.log = Log(config, person, phrases, rng)
         self.talk = MemoryTalk(self.log)
+        self.agenda = Agenda(config, person, calendar, rng)
+        self.company = Company(self.log, self.agenda)
         self.events: list[Event] = []
         self.happened: dict[str, list[int]] = {kind: [] for kind in ("churn", "refund", "cancel", "order", "thanks")}
         self.effects: list[tuple[int, float]] = []
         self.churned = False
-        self.heap: list[tuple[int, int, Step]] = []
-        self.planned = 0
 
     def run(self) -> list[Record]:
         """All records of the life, not sorted."""
         person, begin = self.person, self.config.begin
-        self._next(begin, person.order_rate, self._order)
-        self._next(begin, person.visit_rate, self._visit)
-        self._next(begin, person.chat_rate / 3, self._stray)
+        self.agenda.next(begin, person.order_rate, self._order)
+        self.agenda.next(begin, person.visit_rate, self._visit)
+        self.agenda.next(begin, person.chat_rate / 3, self._stray)
         if person.assistant:
             for at, step in self.talk.schedule():
-                self._plan(self._awake(at), step)
-            self._next(max(begin, person.anonymous_until), person.chat_rate, self._chat)
-        while self.heap and self.heap[0][0] < self.config.end:
-            at, _, step = heappop(self.heap)
-            step(at)
+                self.agenda.plan(self.agenda.awake(at), step)
+            self.agenda.next(max(begin, person.anonymous_until), person.chat_rate, self._chat)
+        if self.config.rich:
+            self.company.plan()
+        self.agenda.run()
         self._tell_truth()
         return self.log.records
 
-    # -- time -------------------------------------------------------------------------------------
-
-    def _plan(self, at: int, step: Step) -> None:
-        self.planned += 1
-        heappush(self.heap, (at, self.planned, step))
-
-    def _later(self, at: int, low_hours: float, high_hours: float, step: Step) -> None:
-        gap = int(3600 * (low_hours + (high_hours - low_hours) * self.rng.random()))
-        self._plan(self._awake(at + gap), step)
-
-    def _awake(self, at: int) -> int:
-        """The time itself, or 8 hours later where the person sleeps."""
-        asleep = at < self.config.end and not self.calendar.rhythm(at, self.person)
-        return at + 8 * 3600 if asleep else at
-
-    def _next(self, at: int, rate: float, step: Step) -> None:
-        """Plan the next candidate of a Poisson process whose intensity never exceeds rate x the bounds."""
-        gap = -math.log(1.0 - self.rng.random()) / (rate * Calendar.MOST * MOST_UP)
-        self._plan(at + 1 + int(gap * DAY), step)
-
-    def _accepted(self, at: int, factor: float) -> bool:
-        """Thinning: keep a candidate with the share that its intensity has of the bound."""
-        return self.rng.random() * Calendar.MOST * MOST_UP < self.calendar.rhythm(at, self.person) * factor
+    # -- behaviour --------------------------------------------------------------------------------
 
     def _factor(self, at: int) -> float:
         """The product of the effects that are active, at most ``MOST_UP``."""
@@ -124,13 +87,11 @@ class Life:
                 factor *= multiplier
         return min(factor, MOST_UP)
 
-    # -- behaviour --------------------------------------------------------------------------------
-
     def _order(self, at: int) -> None:
         if self.churned:
             return
-        self._next(at, self.person.order_rate, self._order)
-        if self._accepted(at, self._factor(at)):
+        self.agenda.next(at, self.person.order_rate, self._order)
+        if self.agenda.accepted(at, self._factor(at)):
             self._story(at, self._buy(at))
 
     def _buy(self, at: int) -> Order:
@@ -138,8 +99,7 @@ class Life:
         value = round(self.person.basket * (0.4 + 1.2 * rng.random()), 2)
         number = f"SO{datetime.fromtimestamp(at, UTC):%Y%m%d}{int(rng.random() * 1e6):06}"
         slots = self.phrases.slots(rng) | {"order": number, "amount": value, "coupon": pick(rng, (10, 20, 30))}
-        order = Order(number, value, slots)
-        self.log.behaviour(at, "order", value=value, reference=number)
+        order = Order(number, value, slots, self.log.behaviour(at, "order", value=value, reference=number), at)
         self.happened["order"].append(at)
         return order
 
@@ -147,27 +107,27 @@ class Life:
         """What comes of an order, if anything."""
         fate = self.rng.random()
         if fate < 0.13:
-            self._later(at, 30, 110, partial(self._complain, order=order, nth=1))
+            self.agenda.later(at, 30, 110, partial(self._complain, order=order, nth=1))
         elif fate < 0.19:
-            self._later(at, 48, 130, partial(self._ask_refund, order=order))
+            self.agenda.later(at, 48, 130, partial(self._ask_refund, order=order))
         elif fate < 0.26:
-            self._later(at, 40, 120, partial(self._praise, order=order))
+            self.agenda.later(at, 40, 120, partial(self._praise, order=order))
         elif fate < 0.30:
-            self._later(at, 1, 20, partial(self._change_address, order=order))
+            self.agenda.later(at, 1, 20, partial(self._change_address, order=order))
 
     def _visit(self, at: int) -> None:
         if self.churned:
             return
-        self._next(at, self.person.visit_rate, self._visit)
+        self.agenda.next(at, self.person.visit_rate, self._visit)
         mood = self._factor(at)
-        if not self._accepted(at, math.sqrt(mood)):
+        if not self.agenda.accepted(at, math.sqrt(mood)):
             return
         rng = self.rng
         bounce = rng.random() < 0.25 + 0.35 * (1 - min(mood, 1.0))
         dwell = 2 + 12 * rng.random() if bounce else 200 * math.exp(rng.random() - 0.5) * (0.4 + 0.6 * mood)
         self.log.behaviour(at, "visit", dwell=round(dwell, 1), bounce=bounce)
         if rng.random() < 0.16:
-            self._later(at, 0, 1, self._question)
+            self.agenda.later(at, 0, 1, self._question)
 
     # -- customer service -------------------------------------------------------------------------
 
@@ -175,13 +135,28 @@ class Life:
         return Line(role, pick(self.rng, self.phrases.service[key]).format_map(slots), expected, kind)
 
     def _opened(self, at: int, lines: list[Line]) -> tuple[int, list[Line]]:
-        """Perhaps a greeting before, perhaps shifted to cross midnight UTC."""
+        """Perhaps a greeting before, perhaps a phone number within, perhaps shifted to cross midnight UTC."""
+        if self.config.personal and self.rng.random() < self.config.personal:
+            lines = self._revealing(lines)
         if self.rng.random() < self.config.midnight:
             at = at // DAY * DAY + DAY - 75
         if self.rng.random() < 0.4:
             greeting = [self._say("hello", {}, "user", FORGET, "greeting")]
             lines = [*greeting, self._say("agent_hello", self.phrases.slots(self.rng), "agent"), *lines]
         return at, lines
+
+    def _revealing(self, lines: list[Line]) -> list[Line]:
+        """The lines with a number or password after the first turn; the agent may repeat a phone number."""
+        said = self.phrases.personal
+        text, planted = plant(self.rng, self.phrases)
+        kind = "personal_data" if planted.sensitive else "reference_number"
+        told = [Line("user", text, SHORT, kind, planted)]
+        if planted.kind == "phone" and self.rng.random() < 0.5:
+            repeated = pick(self.rng, said["agent_phone"]).format(value=planted.value)
+            told.append(Line("agent", repeated, planted=planted))
+        else:
+            told.append(Line("agent", pick(self.rng, said["agent_other"])))
+        return [lines[0], *told, *lines[1:]]
 
     def _complain(self, at: int, order: Order, nth: int) -> None:
         if self.churned:
@@ -202,17 +177,17 @@ class Life:
         at, lines = self._opened(at, lines)
         if compensated:
             effect = 0.08 * rng.random()
-            self._later(at, 0.2, 2, partial(self._coupon, order=order))
+            self.agenda.later(at, 0.2, 2, partial(self._coupon, order=order, after=len(order.events)))
         else:
             effect = mean * self.person.sensitivity + 0.3 * (rng.random() - 0.5) + 0.15 * (nth - 1)
             effect = min(0.97, max(0.1, effect))
             if effect > 0.75 and rng.random() < 0.2:
                 effect = 1.0
-                self._later(at, 20, 90, self._churn)
+                self.agenda.later(at, 20, 90, partial(self._churn, order=order, after=len(order.events)))
             if rng.random() < 0.6 * effect:
-                self._later(at, 1, 30, partial(self._cancel, order=order))
+                self.agenda.later(at, 1, 30, partial(self._cancel, order=order, after=len(order.events)))
             elif nth < 3 and rng.random() < 0.5:
-                self._later(at, 14, 70, partial(self._complain, order=order, nth=nth + 1))
+                self.agenda.later(at, 14, 70, partial(self._complain, order=order, nth=nth + 1))
         self._happen("logistics_complaint", at, lines, order, effect, "down", compensated, nth, thanked)
 
     def _ask_refund(self, at: int, order: Order) -> None:
@@ -230,7 +205,7 @@ class Life:
             thanked = granted
         at, lines = self._opened(at, lines)
         if granted:
-            self._later(at, 20, 80, partial(self._refund, order=order))
+            self.agenda.later(at, 20, 80, partial(self._refund, order=order, after=len(order.events)))
         effect = (
             (0.03 + 0.2 * rng.random()) if granted else min(0.95, (0.3 + 0.4 * rng.random()) * self.person.sensitivity)
         )
@@ -248,7 +223,12 @@ class Life:
     def _change_address(self, at: int, order: Order) -> None:
         if self.churned:
             return
-        value = pick(self.rng, self.phrases.pools["address"])
+        known = self.talk.book.current.get("delivery_address")
+        # The small sample may name the address that is known already: it is kept as it is.
+        pool = self.phrases.pools["address"]
+        if self.config.rich and known is not None:
+            pool = tuple(address for address in pool if address != known.value)
+        value = pick(self.rng, pool).format(n=1 + int(180 * self.rng.random()) if self.config.rich else 0)
         slots = order.slots | {"value": value}
         lines = [
             self._say("address", slots, "user", REMEMBER, "address_change"),
@@ -274,8 +254,8 @@ class Life:
 
     def _stray(self, at: int) -> None:
         """Somebody opens the chat and wants nothing."""
-        self._next(at, self.person.chat_rate / 3, self._stray)
-        if self.churned or not self._accepted(at, 1.0):
+        self.agenda.next(at, self.person.chat_rate / 3, self._stray)
+        if self.churned or not self.agenda.accepted(at, 1.0):
             return
         lines = [
             self._say("hello", {}, "user", FORGET, "greeting"),
@@ -286,28 +266,51 @@ class Life:
 
     def _chat(self, at: int) -> None:
         """A conversation with the assistant that leaves nothing, or a plan."""
-        self._next(at, self.person.chat_rate, self._chat)
-        if self._accepted(at, 1.0):
+        self.agenda.next(at, self.person.chat_rate, self._chat)
+        if self.agenda.accepted(at, 1.0):
             self.talk.chat(at)
 
     # -- consequences -----------------------------------------------------------------------------
 
-    def _coupon(self, at: int, order: Order) -> None:
-        self.log.behaviour(at, "coupon", value=float(str(order.slots["coupon"])), reference=order.number)
+    def _coupon(self, at: int, order: Order, after: int = 0) -> None:
+        event_id = self.log.behaviour(at, "coupon", value=float(str(order.slots["coupon"])), reference=order.number)
+        self._caused(order.events[after], "coupon", at, event_id)
 
-    def _cancel(self, at: int, order: Order) -> None:
-        self.log.behaviour(at, "cancel", value=order.value, reference=order.number)
+    def _cancel(self, at: int, order: Order, after: int = 0) -> None:
+        event_id = self.log.behaviour(at, "cancel", value=order.value, reference=order.number)
+        self._caused(order.events[after], "cancel", at, event_id)
         self.happened["cancel"].append(at)
 
-    def _refund(self, at: int, order: Order) -> None:
-        self.log.behaviour(at, "refund", value=order.value, reference=order.number)
+    def _refund(self, at: int, order: Order, after: int = 0) -> None:
+        event_id = self.log.behaviour(at, "refund", value=order.value, reference=order.number)
+        self._caused(order.events[after], "refund", at, event_id)
         self.happened["refund"].append(at)
 
-    def _churn(self, at: int) -> None:
+    def _churn(self, at: int, order: Order, after: int = 0) -> None:
         if not self.churned:
-            self.log.behaviour(at, "churn")
+            self._caused(order.events[after], "churn", at, self.log.behaviour(at, "churn"))
             self.happened["churn"].append(at)
             self.churned = True
+
+    def _caused(self, cause: Event, effect: str, at: int, event_id: str) -> None:
+        """A said event led to a behaviour event."""
+        self._pair(cause.kind, [said.row_id for said in cause.said], cause.at, effect, [event_id], at)
+
+    def _pair(
+        self, cause: str, cause_ids: list[str], cause_at: int, effect: str, effect_ids: list[str], effect_at: int
+    ) -> None:
+        self.log.truth(
+            CAUSES,
+            {
+                "person": f"u:{self.person.user_id}",
+                "cause": cause,
+                "cause_ids": cause_ids,
+                "cause_at": stamp(cause_at),
+                "effect": effect,
+                "effect_ids": effect_ids,
+                "effect_at": stamp(effect_at),
+            },
+        )
 
     def _happen(
         self,
@@ -326,6 +329,12 @@ class Life:
         effect = round(effect, 4)
         event = Event(kind, own[0].at, own, order.number, effect, direction, compensated, repeat)
         self.events.append(event)
+        ids = [said.row_id for said in own]
+        self._pair("order", [order.event_id], order.at, kind, ids, event.at)
+        if repeat > 1:
+            before = order.events[-1]
+            self._pair(before.kind, [said.row_id for said in before.said], before.at, kind, ids, event.at)
+        order.events.append(event)
         if thanked:
             self.happened["thanks"].append(event.at + 1)
         if direction != "none":
@@ -362,7 +371,7 @@ class Life:
             self.log.truth(
                 EVENTS,
                 {
-                    "subject": self.person.subject(event.at),
+                    "subject": event.said[0].subject,
                     "person": f"u:{self.person.user_id}",
                     "kind": event.kind,
                     "occurred_at": stamp(event.at),
@@ -378,6 +387,9 @@ class Life:
                     "window_closed": event.at + WEEK <= self.config.end,
                 },
             )
+        for event in self.events:
+            self.talk.book.remember(event.said, "episodic", "long", event.kind, None)
         complaints = [e for e in self.events if e.kind == "logistics_complaint"]
-        named = [e for e in complaints if e.at >= self.person.anonymous_until]
+        named = [e for e in complaints if e.said[0].subject.startswith("u:")]
         self.talk.finish([said.row_id for event in named for said in event.said])
+        self.company.finish()

@@ -5,13 +5,15 @@ the questions that a test may ask. Does not belong here: orders and complaints (
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+from memory_pipelines.sample.book import Book
 from memory_pipelines.sample.config import DAY
-from memory_pipelines.sample.emit import FACTS, FILTER, FORGET, QUESTIONS, REMEMBER, Line, Log, Said, stamp
+from memory_pipelines.sample.emit import Log
+from memory_pipelines.sample.personal import plant
 from memory_pipelines.sample.phrases import pick
+from memory_pipelines.sample.rows import FILTER, FORGET, QUESTIONS, REMEMBER, SHORT, Line, Said
 
 HABITS = (
     ("home_city", 0.6, 0.35),
@@ -29,16 +31,8 @@ CORRECTED = "meeting_time"
 """The predicate that is first told wrong and corrected in the same conversation."""
 
 
-@dataclass(slots=True)
-class Held:
-    """One value of a single-valued predicate, in event time."""
-
-    predicate: str
-    value: str
-    since: int
-    turn_id: str
-    until: int | None = None
-    ended_by: str | None = None
+MOST_CHANGES = 3
+"""So often at most a value changes in a rich simulation; in the small sample once."""
 
 
 class MemoryTalk:
@@ -48,9 +42,9 @@ class MemoryTalk:
         self.log = log
         self.rng = log.rng
         self.phrases = log.phrases
-        self.facts: list[Held] = []
-        self.current: dict[str, Held] = {}
-        self.plans: list[tuple[str, str, str]] = []
+        self.book = Book(log, log.person.user_id)
+        self.plans: list[tuple[str, str, Said]] = []
+        self.workflows: list[Said] = []
 
     def schedule(self) -> list[tuple[int, Callable[[int], None]]]:
         """When the person will tell which fact, and when a new value of it."""
@@ -62,8 +56,16 @@ class MemoryTalk:
                 continue
             at = begin + int((end - begin) * 0.75 * rng.random())
             steps.append((at, partial(self.tell, predicate=predicate)))
-            if rng.random() < changed:
-                steps.append((at + int(DAY * (7 + 45 * rng.random())), partial(self.tell, predicate=predicate)))
+            again = at
+            for _ in range(MOST_CHANGES if config.rich else 1):
+                if rng.random() >= changed:
+                    break
+                again += int(DAY * (7 + 45 * rng.random()))
+                steps.append((again, partial(self.tell, predicate=predicate)))
+            if config.corrections and predicate != CORRECTED and rng.random() < config.corrections:
+                steps.append((at + int(DAY * (1 + 6 * rng.random())), partial(self.correct, predicate=predicate)))
+        if config.rich and begin < end and rng.random() < 0.15:
+            steps.append((begin + int((end - begin) * rng.random()), self.teach))
         return steps
 
     # -- conversations ----------------------------------------------------------------------------
@@ -71,7 +73,7 @@ class MemoryTalk:
     def tell(self, at: int, predicate: str) -> None:
         """Tell a fact, or its new value if it was told before; the corrected one is put right at once."""
         fact = self.phrases.facts[predicate]
-        before = self.current[predicate].value if predicate in self.current else ""
+        before = self.book.current[predicate].value if predicate in self.book.current else ""
         lines = self._opening()
         value = self._new_value(predicate, before)
         lines.append(self._fact_line(fact.change if before else fact.tell, predicate, value, before))
@@ -87,14 +89,23 @@ class MemoryTalk:
         if corrected is not None:
             self.hold(predicate, corrected, said[1], "correction")
 
+    def correct(self, at: int, predicate: str) -> None:
+        """Put a fact right that was told wrong on an earlier day."""
+        before = self.book.current[predicate].value
+        value = self._new_value(predicate, before)
+        line = self._fact_line(self.phrases.facts[predicate].correct, predicate, value, before)
+        lines = [*self._opening(), line, self._say("ack", "agent", value=value), *self.aside()]
+        self.hold(predicate, value, self._converse(at, lines, predicate)[0], "correction")
+
+    def teach(self, at: int) -> None:
+        """Tell the assistant how something is always to be done."""
+        lines = [*self._opening(), self._say("workflow", "user", REMEMBER, "workflow")]
+        lines.append(self._say("workflow_reply", "agent"))
+        self.workflows += self._converse(at, lines, "workflow")
+
     def hold(self, predicate: str, value: str, said: Said, why: str = "change") -> None:
         """From that turn on the predicate has this value; the one before ends there."""
-        before = self.current.get(predicate)
-        if before is not None:
-            before.until, before.ended_by = said.at, why
-        held = Held(predicate, value, said.at, said.row_id)
-        self.facts.append(held)
-        self.current[predicate] = held
+        self.book.hold(predicate, value, said, why)
 
     def chat(self, at: int) -> None:
         """Small talk and sums, which leave nothing, and now and then a plan, which does."""
@@ -106,8 +117,12 @@ class MemoryTalk:
             lines.append(self._say("plan", "user", REMEMBER, "plan", date=date, value=value))
             lines.append(self._say("plan_reply", "agent", date=date, value=value))
             said = self._converse(at, lines, "plan")
-            self.plans.append((date, value, said[0].row_id))
+            self.plans.append((date, value, said[0]))
         else:
+            if self.log.config.personal and self.rng.random() < self.log.config.personal:
+                text, planted = plant(self.rng, self.phrases)
+                lines.append(Line("user", text, SHORT, "personal_data", planted))
+                lines.append(Line("agent", pick(self.rng, self.phrases.personal["agent_other"])))
             self._converse(at, lines, "")
 
     def _converse(self, at: int, lines: list[Line], kind: str) -> list[Said]:
@@ -150,30 +165,19 @@ class MemoryTalk:
 
     def finish(self, complaint_turns: list[str]) -> None:
         """Write the facts with their validity, and the questions with the turns that answer them."""
-        person = self.log.person
-        for held in self.facts:
-            self.log.truth(
-                FACTS,
-                {
-                    "subject": person.subject(held.since),
-                    "person": f"u:{person.user_id}",
-                    "predicate": held.predicate,
-                    "value": held.value,
-                    "valid_from": stamp(held.since),
-                    "valid_to": None if held.until is None else stamp(held.until),
-                    "current": held.until is None,
-                    "ended_by": held.ended_by,
-                    "turn_id": held.turn_id,
-                },
-            )
-        for predicate, held in self.current.items():
+        self.book.tell_truth()
+        for _, value, said in self.plans:
+            self.book.remember([said], "semantic", "task", "plan", value)
+        for said in self.workflows:
+            self.book.remember([said], "procedural", "permanent", "workflow", None)
+        for predicate, held in self.book.current.items():
             if predicate in self.phrases.facts:
-                self.ask(pick(self.rng, self.phrases.facts[predicate].ask), held.value, [held.turn_id], predicate)
+                self.ask(pick(self.rng, self.phrases.facts[predicate].ask), held.value, [held.said.row_id], predicate)
         if complaint_turns:
             self.ask(self.phrases.assistant["complaint_ask"][0], None, complaint_turns, "logistics_complaint")
         if self.plans:
             date = self.plans[-1][0]
-            due = [(value, row_id) for when, value, row_id in self.plans if when == date]
+            due = [(value, said.row_id) for when, value, said in self.plans if when == date]
             question = self.phrases.assistant["plan_ask"][0].format(date=date)
             self.ask(question, due[-1][0], [row_id for _, row_id in due], "plan")
 

@@ -6,6 +6,7 @@ Belongs here: drawing a person from the configuration. Does not belong here: wha
 import math
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from memory_pipelines.model import stable_hash
 from memory_pipelines.sample.config import DAY, Config
@@ -24,7 +25,12 @@ SEASON = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """One person of one tenant. Rates are means per day; ``anonymous_until`` is a time, see ``config.DAY``."""
+    """One person of one tenant. Rates are means per day; times are seconds, see ``config.DAY``.
+
+    ``second_device`` is used too from ``second_from`` on. ``guests`` are user ids of others who
+    exist in this person's life alone: they write in the same group, and where ``shares_device`` is
+    set the first of them uses the person's device too.
+    """
 
     tenant: str
     key: str
@@ -40,6 +46,11 @@ class Person:
     basket: float
     assistant: bool
     anonymous_until: int
+    second_device: str = ""
+    second_from: int = 0
+    guests: tuple[str, ...] = ()
+    in_group: bool = False
+    shares_device: bool = False
 
     def subject(self, at: int) -> str:
         """Whom a row of that time names: the device until the login, then the user."""
@@ -67,6 +78,7 @@ def draw(config: Config, tenant: str, number: int, rng: Random) -> Person:
         stretch = 1.0 if rng.random() < 0.2 else 0.1 + 0.5 * rng.random()
         anonymous_until = config.begin + int(stretch * config.days * DAY)
     user = stable_hash("user", config.seed, number)
+    more = _company(config, tenant, number, anonymous_until)
     return Person(
         tenant=tenant,
         key=stable_hash("person", config.seed, tenant, number)[:12],
@@ -82,7 +94,26 @@ def draw(config: Config, tenant: str, number: int, rng: Random) -> Person:
         basket=(60.0 if language != "en" else 25.0) * math.exp(1.2 * rng.random()),
         assistant=rng.random() < 0.8,
         anonymous_until=anonymous_until,
+        **more,
     )
+
+
+def _company(config: Config, tenant: str, number: int, anonymous_until: int) -> dict[str, Any]:
+    """Devices and people around a person. From numbers of its own, so that the life stays what it is without."""
+    rng = random_of(config, tenant, f"{number}/company")
+    marks = [rng.random() for _ in range(5)]
+    in_group = marks[0] < config.groups
+    shares_device = marks[1] < config.shared_devices
+    more: dict[str, Any] = {"in_group": in_group, "shares_device": shares_device}
+    if in_group or shares_device:
+        count = 1 + int(3 * marks[2]) if in_group else 1
+        names = (stable_hash("guest", config.seed, tenant, number, i) for i in range(count))
+        more["guests"] = tuple(f"g{name[:10]}" for name in names)
+    second_from = max(config.begin, anonymous_until) + int(0.5 * marks[4] * config.days * DAY)
+    if marks[3] < config.second_devices and second_from < config.end:
+        device = stable_hash("second device", config.seed, tenant, number)
+        more |= {"second_device": f"fp-{device[:16]}", "second_from": second_from}
+    return more
 
 
 class Calendar:

@@ -20,11 +20,15 @@ def pick(rng: Random, items: tuple[T, ...]) -> T:
 
 @dataclass(frozen=True)
 class Fact:
-    """Ways to state, change and ask for one predicate; ``change`` is empty where it never changes."""
+    """Ways to state, change, correct and ask for one predicate.
+
+    ``change`` is empty where it never changes, ``correct`` where only the small phrase book speaks.
+    """
 
     tell: tuple[str, ...]
     change: tuple[str, ...]
     ask: tuple[str, ...]
+    correct: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,9 @@ class Phrases:
     noise: dict[str, tuple[str, ...]]
     assistant: dict[str, tuple[str, ...]]
     facts: dict[str, Fact]
+    personal: dict[str, tuple[str, ...]]
+    """Sentences with a number or password; empty in the small phrase book, as ``group`` is."""
+    group: dict[str, tuple[str, ...]]
 
     def date(self, month: int, day: int) -> str:
         """A date as people of this language write it."""
@@ -55,25 +62,43 @@ MONTHS = (
 
 
 @cache
-def load(language: str) -> Phrases:
-    """Phrases of ``zh``, ``zh-Hant`` (the Chinese ones in Traditional characters) or ``en``."""
-    import yaml
+def load(language: str, rich: bool = False) -> Phrases:
+    """Phrases of ``zh``, ``zh-Hant`` (the Chinese ones in Traditional characters) or ``en``.
 
-    name = "phrases_en.yaml" if language == "en" else "phrases_zh.yaml"
-    text = resources.files("memory_pipelines.sample").joinpath(name).read_text(encoding="utf-8")
-    raw: dict[str, Any] = yaml.safe_load(text)
+    ``rich`` adds the wide phrase book. The small one is kept as it is: the sample is made from it.
+    """
+    script = "en" if language == "en" else "zh"
+    books = [_book(f"phrases_{script}.yaml")]
+    if rich:
+        books.append(_book(f"phrases_more_{script}.yaml"))
     table: dict[int, str] = {}
     if language == "zh-Hant":
-        table = {ord(a): b for a, b in zip(raw["traditional"]["from"], raw["traditional"]["to"], strict=True)}
+        for book in books:
+            pairs = book["traditional"]
+            table |= {ord(a): b for a, b in zip(pairs["from"], pairs["to"], strict=True)}
 
-    def lines(section: dict[str, list[str]]) -> dict[str, tuple[str, ...]]:
-        return {key: tuple(item.translate(table) for item in items) for key, items in section.items()}
+    def lines(sections: list[dict[str, list[str]]]) -> dict[str, tuple[str, ...]]:
+        joined: dict[str, tuple[str, ...]] = {}
+        for section in sections:
+            for key, items in section.items():
+                joined[key] = joined.get(key, ()) + tuple(item.translate(table) for item in items)
+        return joined
 
     return Phrases(
         language=language,
-        pools=lines(raw["pools"]),
-        service=lines(raw["service"]),
-        noise=lines(raw["noise"]),
-        assistant=lines(raw["assistant"]),
-        facts={key: Fact(**lines(section)) for key, section in raw["facts"].items()},
+        pools=lines([book["pools"] for book in books]),
+        service=lines([book["service"] for book in books]),
+        noise=lines([book["noise"] for book in books]),
+        assistant=lines([book["assistant"] for book in books]),
+        facts={key: Fact(**lines([book["facts"][key] for book in books])) for key in books[0]["facts"]},
+        personal=lines([book.get("personal", {}) for book in books]),
+        group=lines([book.get("group", {}) for book in books]),
     )
+
+
+def _book(name: str) -> dict[str, Any]:
+    import yaml
+
+    text = resources.files("memory_pipelines.sample").joinpath(name).read_text(encoding="utf-8")
+    book: dict[str, Any] = yaml.safe_load(text)
+    return book
