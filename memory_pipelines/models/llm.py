@@ -196,7 +196,7 @@ class ChatModel:
         self._attempts = attempts
         self._sleep = sleep
         self._dialect = _Dialect()
-        self._client = _client(url, api_key.strip(), timeout_seconds)
+        self._client = client(url, api_key.strip(), timeout_seconds)
 
     def complete(self, messages: Sequence[Message], *, name: str, schema: Mapping[str, Any], max_tokens: int) -> Reply:
         """One reply of at most ``max_tokens``, asked for as JSON of ``schema`` (called ``name``).
@@ -234,19 +234,16 @@ class ChatModel:
                 raise _with(ModelUnavailableError(said), spent)
             self._sleep(outcome.wait if outcome.wait is not None else 2.0 ** (failures - 1))
 
-    def _request(self, messages: Any, arguments: dict[str, Any], reserved: Usage) -> "_Outcome":
+    def _request(self, messages: Any, arguments: dict[str, Any], reserved: Usage) -> "Outcome":
         import openai
 
         try:
             raw = self._client.chat.completions.create(model=self._model, messages=messages, **arguments)
-        except openai.APIStatusError as error:
-            return _status(error)
         except (openai.APIError, ValueError) as error:
-            unsent = type(error.__cause__).__name__ in _UNSENT
-            return _Outcome(usage=Usage(1) if unsent else reserved, failure=type(error).__name__)
+            return failure_of(error, reserved, f"{PREFIX}LLM_MODEL")
         return self._read(raw, reserved)
 
-    def _read(self, raw: Any, reserved: Usage) -> "_Outcome":
+    def _read(self, raw: Any, reserved: Usage) -> "Outcome":
         """A reply with its usage; a server that does not count is charged what was reserved."""
         try:
             choice = raw.choices[0]
@@ -254,17 +251,17 @@ class ChatModel:
         except (AttributeError, IndexError, TypeError):
             text = None
         if not isinstance(text, str):
-            return _Outcome(usage=reserved, failure="the reply is no chat completion")
+            return Outcome(usage=reserved, failure="the reply is no chat completion")
         text = text.encode("utf-8", "replace").decode()  # a lone surrogate could not be sent back
         usage = reserved
         tokens = getattr(counted, "prompt_tokens", None), getattr(counted, "completion_tokens", None)
         if isinstance(tokens[0], int) and isinstance(tokens[1], int):
             usage = self.meter.usage(max(0, tokens[0]), max(0, tokens[1]))
-        return _Outcome(usage=usage, reply=Reply(text, finish == "length", usage))
+        return Outcome(usage=usage, reply=Reply(text, finish == "length", usage))
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class Outcome:
     """Of one request: a ``reply``, or a ``refusal`` (in its words), or a ``failure`` that may be tried ``again``."""
 
     usage: Usage
@@ -275,17 +272,24 @@ class _Outcome:
     wait: float | None = None
 
 
-def _status(error: "openai.APIStatusError") -> _Outcome:
-    """An HTTP error: not billed, so only the request is counted."""
+def failure_of(error: Exception, reserved: Usage, setting: str) -> Outcome:
+    """What a request's error means; ``setting`` names the model. An HTTP error is not billed: the request is counted.
+
+    Raises SettingError for a wrong key, model or address."""
+    import openai
+
+    if not isinstance(error, openai.APIStatusError):
+        unsent = type(error.__cause__).__name__ in _UNSENT
+        return Outcome(usage=Usage(1) if unsent else reserved, failure=type(error).__name__)
     status, usage, failure = error.status_code, Usage(1), f"HTTP {error.status_code}"
     if status in (401, 403):
         raise SettingError(f"the language model refuses the key ({failure}); check {PREFIX}LLM_API_KEY") from None
     if status == 404:
-        raise SettingError(f"no such model or address ({failure}); check {PREFIX}LLM_MODEL, {PREFIX}LLM_URL") from None
+        raise SettingError(f"no such model or address ({failure}); check {setting}, {PREFIX}LLM_URL") from None
     if status in (408, 409, 429) or status >= 500:
         again = error.code != "insufficient_quota"
-        return _Outcome(usage=usage, failure=failure, again=again, wait=_retry_after(error.response.headers))
-    return _Outcome(usage=usage, refusal=str(error).lower(), failure=failure)
+        return Outcome(usage=usage, failure=failure, again=again, wait=_retry_after(error.response.headers))
+    return Outcome(usage=usage, refusal=str(error).lower(), failure=failure)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
@@ -302,7 +306,8 @@ def _with(error: _Failure, usage: Usage) -> _Failure:
     return error
 
 
-def _client(url: str, api_key: str, timeout_seconds: float) -> "openai.OpenAI":
+def client(url: str, api_key: str, timeout_seconds: float) -> "openai.OpenAI":
+    """A client without retries of its own, and with nothing from the environment."""
     try:
         import openai
     except ImportError:

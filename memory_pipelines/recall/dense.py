@@ -4,16 +4,17 @@ Belongs here: over-fetching, hydration and normalisation of cosines. Does not be
 vectors.
 
 A memory in the query's own language gets a higher cosine than its translation, so each language's
-hits are normalised apart (per query; in a pool of both languages that took the translation found
-first from 82–84 % to 89–91 % of cases with the default embedder). Mean and deviation are drawn
-towards those of unrelated texts by a few pseudo-hits, so that a language with one or two memories
-is neither flattened nor thrown out.
+hits are normalised apart, per query. Mean and deviation are drawn towards the model's own of unrelated
+texts by a few pseudo-hits, so that a language with one or two memories is neither flattened nor
+thrown out. Where the store may not answer with all of a person's memories, it is asked once per language:
+else the nearest are all in the query's own.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 
 from memory_pipelines.model import Owner
+from memory_pipelines.models.base import Unrelated
 from memory_pipelines.recall.bm25 import Mask
 from memory_pipelines.recall.legs import DEPTH, Found, Leg, ranked
 from memory_pipelines.recall.snapshot import Snapshot
@@ -21,11 +22,7 @@ from memory_pipelines.stores.base import Hit, Vector, VectorStore
 
 NAME = "dense"
 OVERFETCH = 3
-PRIOR_MEAN = 0.15
-PRIOR_DEVIATION = 0.11
 PRIOR_HITS = 5
-"""Cosines of a question and an unrelated memory with use-m3: mean .128, deviation .104 (MemDaily, zh);
-.199, .115 (LoCoMo, en)."""
 
 
 def leg(
@@ -34,26 +31,29 @@ def leg(
     vector: Vector,
     snapshot: Snapshot,
     usable: Mask,
+    unrelated: Unrelated,
     linked: Sequence[Owner] = (),
 ) -> Leg:
     """Usable rows by z-score of their cosine to ``vector``, among the hits of the owner and those ``linked`` to it.
 
-    Fetches three times the depth, since the store may hold uncommitted versions that no visible row
-    names. Raises StoreUnavailableError."""
+    Fetches three times the depth (of each language, if there are more rows than that and several), since the
+    store may hold uncommitted versions that no visible row names. ``unrelated``: of the model that made
+    ``vector``. Raises StoreUnavailableError."""
     cosines: dict[int, float] = {}
     depth = OVERFETCH * DEPTH
-    hits = vectors.search(owner, vector, depth)
-    if linked:
-        hits = [*hits, *(hit for other in linked for hit in vectors.search(other, vector, depth))]
-        hits = sorted(hits, key=lambda hit: (-hit.score, hit.entry_id))[:depth]
+    languages = snapshot.languages if len(snapshot.rows) > depth and len(snapshot.languages) > 1 else (None,)
+    hits: list[Hit] = []
+    for language in languages:
+        found = [hit for one in (owner, *linked) for hit in vectors.search(one, vector, depth, language)]
+        hits += sorted(found, key=lambda hit: (-hit.score, hit.entry_id))[:depth]
     for hit in _distinct(hits):
         row = snapshot.by_entry.get(hit.entry_id)
         if row is not None and usable[row]:
             cosines[row] = hit.score
-    return ranked(NAME, normalised(cosines, {row: snapshot.rows[row].language for row in cosines}))
+    return ranked(NAME, normalised(cosines, {row: snapshot.rows[row].language for row in cosines}, unrelated))
 
 
-def normalised(cosines: Mapping[int, float], languages: Mapping[int, str]) -> list[Found]:
+def normalised(cosines: Mapping[int, float], languages: Mapping[int, str], unrelated: Unrelated) -> list[Found]:
     """z-score per language, and relevance: how far the cosine lies above its language's mean, as a share
     of the way to 1."""
     groups: dict[str, list[int]] = {}
@@ -61,17 +61,18 @@ def normalised(cosines: Mapping[int, float], languages: Mapping[int, str]) -> li
         groups.setdefault(languages[row], []).append(row)
     found = []
     for language in sorted(groups):
-        mean, deviation = _shrunk([cosines[row] for row in groups[language]])
+        mean, deviation = _shrunk([cosines[row] for row in groups[language]], unrelated)
         for row in groups[language]:
             above = cosines[row] - mean
             found.append(Found(row, above / deviation, min(1.0, max(0.0, above / (1 - mean)))))
     return found
 
 
-def _shrunk(values: Sequence[float]) -> tuple[float, float]:
+def _shrunk(values: Sequence[float], prior: Unrelated) -> tuple[float, float]:
     count = len(values) + PRIOR_HITS
-    mean = (math.fsum(values) + PRIOR_HITS * PRIOR_MEAN) / count
-    spread = math.fsum((v - mean) ** 2 for v in values) + PRIOR_HITS * (PRIOR_DEVIATION**2 + (PRIOR_MEAN - mean) ** 2)
+    mean = (math.fsum(values) + PRIOR_HITS * prior.mean) / count
+    of_prior = prior.deviation**2 + (prior.mean - mean) ** 2
+    spread = math.fsum((v - mean) ** 2 for v in values) + PRIOR_HITS * of_prior
     return min(mean, 0.99), math.sqrt(spread / count)
 
 

@@ -46,7 +46,8 @@ class Draft:
     payload: Mapping[str, Any]
     tier: Tier
     embedded_text: str | None
-    """What the vector stands for; None: this memory is not in the vector store."""
+    """What the vector stands for, a function of ``summary`` and ``text`` of the payload; None: this memory is not in
+    the vector store."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ class _Prepared:
     changes: list[OwnerChange] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
     to_embed: list[tuple[dict[str, Any], Owner, str]] = field(default_factory=list)
+    former: dict[str, str] = field(default_factory=dict)
+    """Memory id → version so far, of those to embed."""
     graphs: list[tuple[Owner, str, OwnerState]] = field(default_factory=list)
     archive: list[tuple[str, str]] = field(default_factory=list)
 
@@ -173,6 +176,9 @@ class Publisher:
                 prepared.rows.append(row)
                 if draft.embedded_text is not None:
                     prepared.to_embed.append((row, state.owner, draft.embedded_text))
+                    before = now[memory].version if memory in now else None
+                    if before is not None:
+                        prepared.former[memory] = before
                 if draft.tier == Tier.COLD:
                     key_text = (cold_key(state.owner, f"{row['memory_id']}.{row['version']}"), draft.payload["text"])
                     prepared.archive.append(key_text)
@@ -207,13 +213,27 @@ class Publisher:
     def _write_vectors(self, prepared: _Prepared) -> None:
         if not prepared.to_embed:
             return
-        vectors = self._embed([text for _, _, text in prepared.to_embed])
+        vectors = self._kept(prepared)
+        new = {row["memory_id"]: text for row, _, text in prepared.to_embed if row["memory_id"] not in vectors}
+        vectors |= zip(new, self._embed(list(new.values())) if new else (), strict=True)
         self._vectors.upsert(
             [
-                VectorRow(f"{row['memory_id']}.{row['version']}", owner, vector, row["language"], row["occurred_at"])
-                for (row, owner, _), vector in zip(prepared.to_embed, vectors, strict=True)
+                VectorRow(f"{m}.{row['version']}", owner, vectors[m], row["language"], row["occurred_at"])
+                for row, owner, _ in prepared.to_embed
+                for m in (row["memory_id"],)
             ]
         )
+
+    def _kept(self, prepared: _Prepared) -> dict[str, Vector]:
+        """By memory id the vectors of versions so far with the same words: a new score does not change a meaning."""
+        words = self._authority.words(prepared.former.items())
+        same = {
+            f"{memory}.{prepared.former[memory]}": memory
+            for row, _, _ in prepared.to_embed
+            if (memory := row["memory_id"]) in prepared.former
+            and words.get((memory, prepared.former[memory])) == (row["summary"], row["text"])
+        }
+        return {same[entry_id]: vector for entry_id, vector in self._vectors.fetch(same).items()} if same else {}
 
     def _finish(self, batch: Batch) -> None:
         gone = [(change.owner, f"{m}.{v}") for change in batch.changes for m, v in change.superseded]

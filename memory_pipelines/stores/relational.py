@@ -196,6 +196,19 @@ class PostgresAuthority:
                     result.setdefault(row["owner"], []).append(pointer)
         return result
 
+    def words(self, versions: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
+        """By (memory id, version) the summary and text of those versions that are stored."""
+        table = schema.memory_versions
+        wanted = set(versions)
+        result: dict[tuple[str, str], tuple[str, str]] = {}
+        with translated(), self._engine.begin() as connection:
+            for part in parts(sorted({memory for memory, _ in wanted})):
+                columns = table.c.memory_id, table.c.version, table.c.summary, table.c.text
+                for row in connection.execute(sa.select(*columns).where(table.c.memory_id.in_(part))):
+                    if (row.memory_id, row.version) in wanted:
+                        result[row.memory_id, row.version] = (row.summary, row.text)
+        return result
+
     def graph_versions(self, owners: Collection[str]) -> dict[str, str | None]:
         table = schema.people
         result: dict[str, str | None] = {}

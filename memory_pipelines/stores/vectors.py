@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
+
 from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.model import Owner, stable_hash, utc
 from memory_pipelines.stores import checks
@@ -125,7 +127,7 @@ class MilvusVectors:
         for start in range(0, len(ids), BATCH):
             self._ask(partial(_delete, collection=self._collection, ids=ids[start : start + BATCH]))
 
-    def search(self, owner: Owner, vector: Vector, limit: int) -> list[Hit]:
+    def search(self, owner: Owner, vector: Vector, limit: int, language: str | None = None) -> list[Hit]:
         dimension = self._known_dimension()
         if dimension is None or limit <= 0:
             return []
@@ -136,7 +138,7 @@ class MilvusVectors:
                 self._collection,
                 [query],
                 anns_field="vector",
-                filter=_of(owner),
+                filter=_of(owner) if language is None else f"{_of(owner)} and {_in(language)}",
                 limit=limit,
                 search_params={"metric_type": "COSINE", "params": {"ef": max(64, limit)}},
                 consistency_level="Strong",
@@ -145,6 +147,17 @@ class MilvusVectors:
         )
         hits = [Hit(str(hit["entry_id"]), float(hit["distance"])) for hit in found[0]]
         return sorted(hits, key=lambda hit: (-hit.score, hit.entry_id))
+
+    def fetch(self, entry_ids: Collection[str]) -> dict[str, Vector]:
+        ids = checks.entry_ids(entry_ids)
+        if not ids or self._known_dimension() is None:
+            return {}
+        found: dict[str, Vector] = {}
+        for start in range(0, len(ids), BATCH):
+            part = ids[start : start + BATCH]
+            for row in self._ask(partial(_fetch, collection=self._collection, ids=part)):
+                found[str(row["entry_id"])] = np.asarray(row["vector"], dtype=np.float32)
+        return found
 
     def entry_ids(self, owner: Owner) -> set[str]:
         if self._known_dimension() is None:
@@ -255,6 +268,12 @@ def _delete(client: Any, collection: str, ids: list[str]) -> None:
     client.delete(collection, ids=ids, timeout=WRITE_SECONDS)
 
 
+def _fetch(client: Any, collection: str, ids: list[str]) -> Any:
+    return client.get(
+        collection, ids=ids, output_fields=["entry_id", "vector"], consistency_level="Strong", timeout=READ_SECONDS
+    )
+
+
 def _tenant(owner: Owner) -> str:
     return stable_hash("tenant", owner.tenant)
 
@@ -262,3 +281,9 @@ def _tenant(owner: Owner) -> str:
 def _of(owner: Owner) -> str:
     """Rows of one owner; both values are hex, so nothing can be injected."""
     return f'owner == "{owner.key}" and tenant == "{_tenant(owner)}"'
+
+
+def _in(language: str) -> str:
+    if not re.fullmatch(r"[A-Za-z-]{1,16}", language):
+        raise IntegrityError("a language is named by letters and hyphens, 16 at most")
+    return f'language == "{language}"'

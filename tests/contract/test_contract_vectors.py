@@ -52,6 +52,23 @@ def test_limit_cuts_the_best(vector_store: VectorStore, owner: Owner, name: str)
     assert len(ids(vector_store, owner, 1, limit=100_000)) == 5
 
 
+def test_stored_vectors_come_back_as_they_were(vector_store: VectorStore, owner: Owner, name: str) -> None:
+    vector_store.upsert([row(f"{name}.1", owner, 0.6, 0.8), row(f"{name}.2", owner, 0, 1 / 3)])
+    found = vector_store.fetch([f"{name}.1", f"{name}.2", f"{name}.none"])
+    assert set(found) == {f"{name}.1", f"{name}.2"}
+    assert np.array_equal(found[f"{name}.1"], axis(0.6, 0.8))
+    assert found[f"{name}.2"].dtype == np.float32
+    assert vector_store.fetch([]) == {}
+
+
+def test_a_language_is_searched_alone(vector_store: VectorStore, owner: Owner, name: str) -> None:
+    english = VectorRow(f"{name}.en", owner, axis(0, 1), "en", AT)
+    vector_store.upsert([row(f"{name}.1", owner, 1), row(f"{name}.2", owner, 1, 1), english])
+    assert [hit.entry_id for hit in vector_store.search(owner, axis(1), 1, "en")] == [f"{name}.en"]
+    assert [hit.entry_id for hit in vector_store.search(owner, axis(0, 1), 9, "zh")] == [f"{name}.2", f"{name}.1"]
+    assert vector_store.search(owner, axis(1), 9, "fr") == []
+
+
 def test_an_upsert_replaces_and_may_be_repeated(vector_store: VectorStore, owner: Owner, name: str) -> None:
     before = vector_store.count()
     for _ in range(2):

@@ -29,12 +29,13 @@ from memory_pipelines.recall import Recall
 from memory_pipelines.stores import cold, graph, hot, relational, vectors
 from memory_pipelines.stores.schema import connect
 from memory_pipelines.models.embeddings import load_embedder
+from memory_pipelines.settings import Settings
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryVectors
 from memory_pipelines.clock import SystemClock
 from memory_pipelines import cli
 authority = relational.PostgresAuthority(connect("sqlite://"))
-recall = Recall(authority, MemoryVectors(), MemoryGraph(), MemoryHot(), MemoryCold(), load_embedder("use-m3"),
-                SystemClock(), 1500)
+recall = Recall(authority, MemoryVectors(), MemoryGraph(), MemoryHot(), MemoryCold(),
+                load_embedder(Settings(embedder="use")), SystemClock(), 1500)
 print(recall.recall("where is my parcel?", tenant="t", subject="u:1").items)
 try:
     import dagster

@@ -68,7 +68,7 @@ def serving(answers: Sequence[Answer]) -> Iterator[LlmServer]:
                 state.requests.append(received)
                 state.headers.append({k.lower(): v for k, v in self.headers.items()})
                 answer = state.script[min(len(state.requests), len(state.script)) - 1]
-            if self.path != "/v1/chat/completions":
+            if self.path not in ("/v1/chat/completions", "/v1/embeddings"):
                 answer = Answer(status=404)
             time.sleep(answer.delay)
             body = answer.body()

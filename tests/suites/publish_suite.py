@@ -1,5 +1,6 @@
 """What publishing promises, whatever stores serve it. ``stores`` is a fixture of each module that inherits this."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ from suites.publish_world import AT, LATER, Faults, Killed, Stores, World, draft
 from memory_pipelines.errors import StoreUnavailableError, TransientError
 from memory_pipelines.model import Owner, Tier
 from memory_pipelines.stores import publish
-from memory_pipelines.stores.base import cold_key
+from memory_pipelines.stores.base import Vector, cold_key
 from memory_pipelines.stores.publish import OwnerState
 
 PREPARE = ["authority.prepare", "vectors.upsert", "graph.write", "cold.put"]
@@ -223,6 +224,23 @@ class PublishSuite:
         assert [b.state for b in stores.authority.open_batches(at.bucket)] == ["committed"]
         stores.publish(at.bucket, [])  # whoever holds the bucket next ends it, whatever it publishes
         stores.assert_clean(at.bucket, at.owners)
+
+    def test_only_new_words_are_embedded(self, stores: Stores, at: World) -> None:
+        owner = at.owners[0]
+        asked: list[str] = []
+
+        def counting(texts: Sequence[str]) -> list[Vector]:
+            asked.extend(texts)
+            return embed(texts)
+
+        ports = stores.authority, stores.vectors, stores.graph, stores.hot, stores.cold
+        publisher = publish.Publisher(*ports, counting)
+        publisher.publish(at.bucket, [state(owner, [draft(owner, 1), draft(owner, 2)])], AT)
+        assert len(asked) == 2
+        rescored = state(owner, [draft(owner, 1, score=0.9), draft(owner, 2, "other"), draft(owner, 3)])
+        publisher.publish(at.bucket, [rescored], LATER)
+        assert [text.partition(":")[0] for text in asked] == ["1", "2", "2", "3"]
+        assert stores.read(owner) == expected(rescored)
 
     def test_an_embedder_that_fails_leaves_the_old_state(self, stores: Stores, at: World) -> None:
         stores.publish(at.bucket, at.old)

@@ -33,7 +33,7 @@ def test_fingerprint_follows_files_and_rules(tmp_path: Path, monkeypatch: pytest
 
     def fingerprint(rules: int = 1) -> str:
         listed = "".join(f"  {step}: {{rules: {rules}, files: {{one: {step}.yaml}}}}\n" for step in steps)
-        (data / "model_sets.yaml").write_text(f"s:\n{listed}  embedding: {{name: use-m3}}\n", encoding="utf-8")
+        (data / "model_sets.yaml").write_text(f"s:\n{listed}  embedding: {{name: use}}\n", encoding="utf-8")
         return load_model_set.__wrapped__("s").fingerprint
 
     monkeypatch.setattr("importlib.resources.files", lambda package: tmp_path)

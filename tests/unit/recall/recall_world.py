@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from memory_pipelines.clock import FixedClock
 from memory_pipelines.errors import StoreUnavailableError
 from memory_pipelines.model import Owner
+from memory_pipelines.models.base import Kind, Unrelated
 from memory_pipelines.recall import Recall
 from memory_pipelines.stores.base import GraphEdge, GraphNode, Person, StoredMemory, VectorRow, cold_key
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryVectors
@@ -35,8 +36,10 @@ class ConceptEmbedder:
 
     model_id = "concepts"
     dimension = len(CONCEPTS) + 1
+    digest = "0" * 64
+    unrelated = Unrelated(0.15, 0.11)
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> NDArray[np.float32]:
         rows = []
         for text in texts:
             axes = [float(any(word in text.lower() for word in words)) for words in CONCEPTS]

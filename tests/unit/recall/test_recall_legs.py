@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from recall_world import ALICE, NOW, make_fact, make_memory
 
+from memory_pipelines.models.base import Unrelated
 from memory_pipelines.recall import dense, facts, fusion, selection, text
 from memory_pipelines.recall.legs import DEPTH, Found, Leg, ranked
 from memory_pipelines.recall.snapshot import Snapshot
@@ -18,11 +19,14 @@ DAY = timedelta(days=1)
 class Hits:
     def __init__(self, hits: list[Hit]) -> None:
         self.hits = hits
-        self.asked = 0
+        self.asked: list[tuple[int, str | None]] = []
 
-    def search(self, owner: Any, vector: Any, limit: int) -> list[Hit]:
-        self.asked = limit
+    def search(self, owner: Any, vector: Any, limit: int, language: str | None = None) -> list[Hit]:
+        self.asked.append((limit, language))
         return self.hits
+
+
+UNRELATED = Unrelated(0.15, 0.11)
 
 
 def usable(snapshot: Snapshot, suppressed: frozenset[str] = frozenset()) -> Any:
@@ -32,8 +36,8 @@ def usable(snapshot: Snapshot, suppressed: frozenset[str] = frozenset()) -> Any:
 def test_dense_overfetches_and_drops_what_no_visible_row_names() -> None:
     snapshot = Snapshot(ALICE, [make_memory("a", "甲"), make_memory("b", "乙"), make_memory("c", "丙")])
     store: Any = Hits([Hit("a.v2", 0.99), Hit("b.v1", 0.8), Hit("c.v1", 0.7), Hit("b.v1", 0.1)])
-    leg = dense.leg(store, ALICE, np.zeros(1, np.float32), snapshot, usable(snapshot, frozenset({"c"})))
-    assert store.asked == 3 * DEPTH
+    leg = dense.leg(store, ALICE, np.zeros(1, np.float32), snapshot, usable(snapshot, frozenset({"c"})), UNRELATED)
+    assert store.asked == [(3 * DEPTH, None)]
     assert [snapshot.rows[f.row].memory_id for f in leg.found] == ["b"]
     mean = (0.8 + 5 * 0.15) / 6
     assert leg.found[0].relevance == pytest.approx((0.8 - mean) / (1 - mean))
@@ -42,13 +46,13 @@ def test_dense_overfetches_and_drops_what_no_visible_row_names() -> None:
 def test_each_language_is_normalised_apart() -> None:
     cosines = {0: 0.7, 1: 0.6, 2: 0.6, 3: 0.6, 4: 0.45, 5: 0.05, 6: 0.05, 7: 0.05}
     languages = dict.fromkeys(range(4), "zh") | dict.fromkeys(range(4, 8), "en")
-    found = {f.row: f for f in dense.normalised(cosines, languages)}
+    found = {f.row: f for f in dense.normalised(cosines, languages, UNRELATED)}
     assert max(found.values(), key=lambda f: f.score).row == 4
     assert found[5].relevance == 0
 
 
 def test_one_hit_alone_is_measured_against_unrelated_texts() -> None:
-    (found,) = dense.normalised({3: 0.15}, {3: "en"})
+    (found,) = dense.normalised({3: 0.15}, {3: "en"}, UNRELATED)
     assert (found.score, found.relevance) == (pytest.approx(0), pytest.approx(0))
 
 
@@ -56,7 +60,28 @@ def test_normalised_does_not_depend_on_the_order_of_hits() -> None:
     cosines = {i: (i * 37 % 11) / 11 for i in range(9)}
     backwards = dict(reversed(cosines.items()))
     languages = {i: "zh" if i % 2 else "en" for i in range(9)}
-    assert dense.normalised(cosines, languages) == dense.normalised(backwards, languages)
+    expected = dense.normalised(cosines, languages, UNRELATED)
+    assert dense.normalised(backwards, languages, UNRELATED) == expected
+
+
+def test_a_model_whose_unrelated_texts_are_close_is_measured_by_its_own_prior() -> None:
+    (chance,) = dense.normalised({0: 0.8}, {0: "zh"}, Unrelated(0.8, 0.03))
+    (near,) = dense.normalised({0: 0.9}, {0: "zh"}, Unrelated(0.8, 0.03))
+    assert chance.relevance == pytest.approx(0)
+    assert near.score > 1.5
+    assert near.relevance > 0.4
+
+
+def test_each_language_is_asked_for_where_one_answer_cannot_hold_all() -> None:
+    zh = [make_memory(f"z{i:03}", f"中文{i}") for i in range(160)]
+    snapshot = Snapshot(ALICE, [*zh, make_memory("e", "in English")])
+    store: Any = Hits([])
+    dense.leg(store, ALICE, np.zeros(1, np.float32), snapshot, usable(snapshot), UNRELATED)
+    assert store.asked == [(3 * DEPTH, "en"), (3 * DEPTH, "zh")]
+    one = Snapshot(ALICE, zh)
+    store = Hits([])
+    dense.leg(store, ALICE, np.zeros(1, np.float32), one, usable(one), UNRELATED)
+    assert store.asked == [(3 * DEPTH, None)]
 
 
 def test_ranked_cuts_at_floor_and_depth_and_breaks_ties_by_row() -> None:
