@@ -1,12 +1,18 @@
-"""Landing: from log files to landed rows. Unpartitioned; the ledger knows each file by its content."""
+"""Landing: from log files to landed rows, and back from quarantine. Unpartitioned; the ledger knows each file by its
+content. Metadata names files by id and reasons: no personal text."""
 
 from collections import Counter
+from pathlib import Path
 
 import dagster as dg
 
 from assets.partitions import BUCKETS, OWNERS, bucket_keys
 from memory_pipelines.pipeline import audit, files
+from memory_pipelines.pipeline import quarantine as broken
 from resources.platform import PlatformResource
+
+MOST_SHOWN = 200
+"""Lines of the table of quarantined rows."""
 
 raw_logs = dg.AssetSpec(
     "raw_logs",
@@ -19,11 +25,12 @@ raw_logs = dg.AssetSpec(
 
 @dg.asset(deps=[raw_logs], group_name="landing", owners=OWNERS, kinds={"python", "deltalake"})
 def landed_logs(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
-    """Turns and behaviour events, cleaned row by row. Each file is read once; broken rows are quarantined
-    with a reason, noise is dropped by named rules and counted. Late rows mark the days that they touch."""
+    """Turns and behaviour events, cleaned row by row. Each file is read once, of a file that grew the new rows; broken
+    rows are quarantined with a reason, noise is dropped by named rules and counted. Late rows mark the days that they
+    touch."""
     platform = memory.platform
     context.instance.add_dynamic_partitions(str(BUCKETS.name), bucket_keys(platform.settings.buckets))
-    results = files.land(platform, files.log_files(platform.settings.inbox_path))
+    results = files.land(platform, files.inbox(platform.settings))
     counts = Counter(result.status for result in results)
     filtered: Counter[str] = Counter()
     quarantined: Counter[str] = Counter()
@@ -44,17 +51,83 @@ def landed_logs(context: dg.AssetExecutionContext, memory: PlatformResource) -> 
     )
 
 
-@dg.asset_check(asset=landed_logs)
+@dg.asset(deps=[landed_logs], group_name="landing", owners=OWNERS, kinds={"deltalake"})
+def quarantine(memory: PlatformResource) -> dg.MaterializeResult:
+    """Rows that are broken, kept as they were read: how many of which file, and why. The rows themselves:
+    `memory-pipelines quarantine --show`. Fix the cause, then materialise `readmitted_rows`."""
+    held = broken.held(memory.platform)
+    reasons: Counter[str] = Counter()
+    for entry in held:
+        reasons[entry.reason] += entry.rows
+    records = [
+        dg.TableRecord({"file": e.file_id, "reason": e.reason, "rows": e.rows, "share": round(e.share, 4)})
+        for e in held[:MOST_SHOWN]
+    ]
+    return dg.MaterializeResult(
+        metadata={
+            "rejected_rows": reasons.total(),
+            "by_reason": dict(reasons.most_common()),
+            "by_file": dg.MetadataValue.table(records, _TABLE),
+        }
+    )
+
+
+_TABLE = dg.TableSchema(
+    columns=[
+        dg.TableColumn("file", "string", description="id; `memory-pipelines files` shows its name"),
+        dg.TableColumn("reason", "string"),
+        dg.TableColumn("rows", "int"),
+        dg.TableColumn("share", "float", description="of the file's rows"),
+    ]
+)
+
+
+class ReadmitConfig(dg.Config):
+    """Which quarantined rows to read again; empty: all of them."""
+
+    reason: str = ""
+    file: str = ""
+    mapping: str = ""
+
+
+@dg.asset(deps=[quarantine], group_name="landing", owners=OWNERS, kinds={"python", "deltalake"})
+def readmitted_rows(config: ReadmitConfig, memory: PlatformResource) -> dg.MaterializeResult:
+    """Quarantined rows read again with today's readers, mapping and rules: those that are good now are landed, and
+    their days wait. In the config `reason`, `file` (its id or name) and `mapping` (a path on the server) narrow it."""
+    platform = memory.platform
+    results = broken.readmit(
+        platform,
+        reason=config.reason or None,
+        file=config.file or None,
+        mapping=Path(config.mapping) if config.mapping else None,
+    )
+    left: Counter[str] = Counter()
+    for result in results:
+        left.update(result.counts.quarantined)
+    return dg.MaterializeResult(
+        metadata={
+            "rows": left.total(),
+            "turns": sum(r.counts.turns for r in results),
+            "behaviour_events": sum(r.counts.behaviour for r in results),
+            "by_reason": dict(left),
+            "rejected_rows": sum(platform.ledger.landed().quarantined.values()),
+            "without_mapping": [r.file_id for r in results if r.error],
+            "days_waiting": len(platform.ledger.touched_days()),
+        }
+    )
+
+
+@dg.asset_check(asset=quarantine)
 def quarantine_share(memory: PlatformResource) -> dg.AssetCheckResult:
     """No file has more broken rows than the settable share, and every file could be read whole."""
     limit = memory.platform.settings.quarantine_max_share
-    files = memory.platform.ledger.files()
-    bad = [f["file_id"] for f in files if f["rows"] and f["quarantined"] / f["rows"] > limit]
-    halted = [f["file_id"] for f in files if not f["complete"]]
+    landed = memory.platform.ledger.files()
+    bad = [f["file_id"] for f in landed if f["rows"] and sum(f["quarantined"].values()) / f["rows"] > limit]
+    halted = [f["file_id"] for f in landed if not f["complete"]]
     return dg.AssetCheckResult(
         passed=not bad and not halted,
         severity=dg.AssetCheckSeverity.WARN,
-        metadata={"limit": limit, "files": len(files), "above_limit": bad, "not_finished": halted},
+        metadata={"limit": limit, "files": len(landed), "above_limit": bad, "not_finished": halted},
     )
 
 
@@ -65,5 +138,5 @@ def rows_accounted_for(memory: PlatformResource) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(passed=accounts.balance == 0, metadata=accounts.as_dict())
 
 
-ASSETS = [landed_logs]
+ASSETS = [landed_logs, quarantine, readmitted_rows]
 CHECKS = [quarantine_share, rows_accounted_for]

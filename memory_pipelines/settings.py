@@ -44,11 +44,17 @@ class Settings:
     buckets: int = _setting(8, "buckets of subjects for derived tables; fixed once a lake exists")
     scenario: str = _setting("customer_service", "admission profile: customer_service, assistant or entertainment")
     model_set: str = _setting("base-1", "named set of labelling models, pinned for a backfill")
-    embedder: str = _setting("use-m3", "embedding model: `use-m3` or `hashed-ngrams`")
+    embedder: str = _setting(
+        "use", "embedding model: `use`, `e5`, `e5+use`, `onnx:FOLDER`, `openai:MODEL` or `hash`; see docs/models.md"
+    )
     profile: str = _setting("assistant", "life profile of memories: assistant or commerce")
     quarantine_max_share: float = _setting(0.2, "share of quarantined rows of a file above which its check fails")
     token_budget: int = _setting(1500, "tokens that one recall may fill")
     certificate_secret: str = _setting("", "secret that signs erasure certificates; default: `<home>/certificate.key`")
+    master_key: str = _setting(
+        "", "base64 of 32 random bytes or more: wraps the keys that sensitive fields are encrypted with"
+    )
+    master_key_file: str = _setting("", "file that holds the master key; default: `<home>/master.key`, made on first use")
     llm_url: str = _setting(
         "", "OpenAI-compatible endpoint, `http(s)://host:port/v1`; empty: no language model is asked"
     )

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from memory_pipelines.clock import Clock, SystemClock
-from memory_pipelines.errors import SettingError
+from memory_pipelines.errors import MemoryPipelinesError, SettingError
 from memory_pipelines.settings import PREFIX, Settings
 from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, Lake, VectorStore
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memory_pipelines.recall import Recall
     from memory_pipelines.stores.accesses import AccessLog
     from memory_pipelines.stores.exclusion import Exclusion
+    from memory_pipelines.stores.keyring import KeyRing
     from memory_pipelines.stores.ledger import Ledger
     from memory_pipelines.stores.links import IdentityLinks
     from memory_pipelines.stores.publish import Publisher
@@ -102,6 +103,13 @@ class Platform:
         return IdentityLinks(self.engine)
 
     @cached_property
+    def keyring(self) -> "KeyRing":
+        from memory_pipelines.stores.keyring import KeyRing
+        from memory_pipelines.stores.masterkey import MasterKeySource
+
+        return KeyRing(self.engine, MasterKeySource(self.settings))
+
+    @cached_property
     def registry(self) -> "ModelRegistry":
         from memory_pipelines.stores.registry import ModelRegistry
 
@@ -129,7 +137,7 @@ class Platform:
     def embedder(self) -> "Embedder":
         from memory_pipelines.models.embeddings import load_embedder
 
-        return load_embedder(self.settings.embedder)
+        return load_embedder(self.settings)
 
     @cached_property
     def vectors(self) -> VectorStore:
@@ -169,6 +177,7 @@ class Platform:
     @cached_property
     def publisher(self) -> "Publisher":
         from memory_pipelines.stores.publish import Publisher
+        from memory_pipelines.stores.vault import untagged
 
         return Publisher(
             self.authority,
@@ -176,7 +185,7 @@ class Platform:
             self.graph,
             self.hot,
             self.cold,
-            lambda texts: list(self.embedder.encode(texts)),
+            lambda texts: list(self.embedder.encode([untagged(text) for text in texts])),
         )
 
     @cached_property
@@ -193,11 +202,12 @@ class Platform:
             self.clock,
             self.settings.token_budget,
             links=self.links,
+            vault=self.keyring,
         )
 
     def close(self) -> None:
         """Close what was opened; embedded servers go on running. What is asked for afterwards is opened anew."""
-        for name in ("recall", "publisher", "authority", "ledger"):
+        for name in ("recall", "publisher", "authority", "ledger", "keyring"):
             self.__dict__.pop(name, None)
         for name in ("vectors", "graph", "hot", "cold"):
             if name in self.__dict__:
@@ -233,12 +243,40 @@ def with_endpoints(settings: Settings, progress: Callable[[str], None] | None = 
     if not needed:
         return settings
     try:
-        from memory_pipelines import local
+        import memory_pipelines.local  # noqa: F401
     except ImportError:
         names = ", ".join(PREFIX + EMBEDDED[server].upper() for server in needed)
         raise SettingError(f"set {names}, or install memory-pipelines[local] for embedded servers") from None
-    found = local.up(settings.home_path, only=needed, progress=progress).settings()
-    urls = {EMBEDDED[server] for server in needed}
-    groups = tuple(url.removesuffix("url") for url in urls)
-    filled: dict[str, Any] = {k: v for k, v in found.items() if k.startswith(groups)}
-    return replace(settings, **filled)
+    return replace(settings, **_found(settings, needed, progress))
+
+
+def _found(settings: Settings, servers: list[str], progress: Callable[[str], None] | None) -> dict[str, Any]:
+    """Where embedded servers answer, as settings; those that do not run are started."""
+    from memory_pipelines import local
+
+    found = local.up(settings.home_path, only=servers, progress=progress).settings()
+    groups = tuple(EMBEDDED[server].removesuffix("url") for server in servers)
+    return {name: value for name, value in found.items() if name.startswith(groups)}
+
+
+def with_running(settings: Settings) -> Settings:
+    """The settings with the URLs of those embedded servers that run now; none is started."""
+    needed = [server for server, name in EMBEDDED.items() if not getattr(settings, name)]
+    try:
+        from memory_pipelines import local
+    except ImportError:
+        return settings
+    running = [server.name for server in local.status(settings.home_path) if server.running and server.name in needed]
+    return replace(settings, **_found(settings, running, None)) if running else settings
+
+
+def ledger_of(settings: Settings) -> "Engine | None":
+    """The relational store, to read only, if it answers and holds a ledger; nothing is started or created."""
+    from memory_pipelines.stores import schema
+
+    if not settings.postgres_url:
+        return None
+    try:
+        return schema.reader(settings.postgres_url)
+    except MemoryPipelinesError:
+        return None

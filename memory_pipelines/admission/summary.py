@@ -12,6 +12,7 @@ from typing import Any
 from memory_pipelines.admission.dates import MONTHS
 from memory_pipelines.admission.facts import Fact
 from memory_pipelines.admission.ontology import FAMILY, Profile, phrases, predicate, relations
+from memory_pipelines.stores.vault import uncut
 
 GIST = {"zh": 80, "en": 160}
 _SENTENCES = re.compile(r"[^。！？!?.\n]+(?:\.(?!\s|$)[^。！？!?.\n]*)*[。！？!?.]*")
@@ -40,7 +41,7 @@ def gist(text: str, language: str, marks: Sequence[str] = ()) -> str:
     limit = GIST[language]
     if len(best) <= limit:
         return best
-    cut = best[: limit - 1]
+    cut = uncut(best[: limit - 1])
     return (cut if language == "zh" else cut.rsplit(" ", 1)[0]) + "…"
 
 

@@ -9,6 +9,7 @@ import unicodedata
 from itertools import takewhile
 
 from memory_pipelines.admission.ontology import Pattern, aliases, relation_of, value_lists
+from memory_pipelines.stores.vault import has_token
 
 MAX_WORDS = 5
 _LISTS = {
@@ -65,10 +66,10 @@ def _starts_badly(low: str, language: str) -> bool:
 
 
 def acceptable(value: str, language: str) -> bool:
-    """False for what names nothing, is about the partner, or is too long to be a value."""
+    """False for what names nothing, is about the partner, is a sensitive field, or is too long to be a value."""
     empty, _, _ = value_lists(language)
     low = value.casefold()
-    if not low or low in empty or not re.search(r"\w", low):
+    if not low or low in empty or not re.search(r"\w", low) or has_token(value):
         return False
     if language == "zh":
         return len(value) <= 14 and not _starts_badly(low, language)

@@ -15,7 +15,7 @@ from memory_pipelines.erasure.certificate import GONE, UNREACHABLE, Certificate,
 from memory_pipelines.erasure.landed import trace
 from memory_pipelines.erasure.places import Stores, Target, Trace
 from memory_pipelines.erasure.plan import look, models_of, quoting
-from memory_pipelines.erasure.registry import COPIES, PLACES, RELATIONAL, REMAINS
+from memory_pipelines.erasure.registry import COPIES, PLACES, RELATIONAL, REMAINS, RING
 from memory_pipelines.erasure.registry import HIDDEN as HIDDEN_TABLES
 from memory_pipelines.erasure.requests import ERASED, HIDDEN, REQUESTED, Request, load, save
 from memory_pipelines.erasure.scan import Evidence, gather, residues
@@ -198,4 +198,11 @@ def _body(
         "issued_at": iso(at),
         "places": {name: {"before": before[name], "after": after[name]} for name in sorted(before)},
         "survivors": sum(after.values()),
+        "key": _key(before, after),
     }
+
+
+def _key(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    """What became of the key that the person's sensitive fields were encrypted with."""
+    name = RING[0].name
+    return ("destroyed" if before[name] else "none was made") if not after[name] else "kept"

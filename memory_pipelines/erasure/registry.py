@@ -52,14 +52,18 @@ LAKE: tuple[Place, ...] = (
     Turns(),
 )
 
+RING = (OwnedTable(schema.subject_keys), OwnedTable(schema.sensitive_values))
+"""The key first: without it the values are noise, and so is every token in a copy of the lake."""
+
 HIDDEN = (
+    *RING,
     OwnedTable(schema.people),
     Plans(),
     Batches(),
     OwnedTable(schema.pending),
     OwnedTable(schema.owners),
 )
-"""What makes a person visible, or may make them visible again: gone in the first transaction."""
+"""What makes a person visible, or may make them visible again, and their key: gone in the first transaction."""
 
 RELATIONAL = (
     OwnedTable(schema.memory_versions, "occurred_at"),
@@ -81,7 +85,11 @@ PLACES: tuple[Place, ...] = (*PROJECTIONS, *QUOTES, *LAKE, *RELATIONAL)
 NOTHING = {
     "schema_version": "a number",
     "counters": "a number",
+    "master_key": "the fingerprint of the key that wraps the keys of all",
     "chunks": "counts by rule and reason; they stay, since rows in must stay equal to rows accounted for",
+    "readmissions": "counts, and positions of rows in their files",
+    "sources": "hashes of addresses, sizes and times",
+    "watermarks": "how far a table was read: a value of its ordering column, and hashes of rows",
     "days": "counts by day",
     "manifests": "versions of tables",
     "models": "trees and metrics; the certificate names the models that learnt from the person's rows",
@@ -93,7 +101,7 @@ NOTHING = {
 
 REMAINS = (
     "tombstone, request and certificate by owner key (a hash)",
-    "PostgreSQL: dead rows until VACUUM FULL, write-ahead log until it is recycled, its backups",
+    "PostgreSQL: dead rows (the wrapped key too) until VACUUM FULL, write-ahead log until it is recycled, its backups",
     "hot store: append-only file until its next rewrite",
     "vector store: deleted entries (ids and numbers, no text) until compaction",
     "graph store: deleted ids, labels and names in its files and transaction log until they are overwritten",

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from memory_pipelines.erasure.requests import erased_rows
+from memory_pipelines.pipeline.quarantine import CONFLICTING_TURN
+from memory_pipelines.slices.events import CONFLICTING_EVENT
 from memory_pipelines.wiring import Platform
 
 
@@ -41,6 +43,7 @@ class Accounts:
     quarantined: dict[str, int]
     duplicates: int
     behaviour: int
+    """Behaviour events, each once; what says an event again is only known once its owner is derived."""
     erased: int
     """Turns that were landed and then erased with their person."""
     uncut: int
@@ -61,18 +64,17 @@ def accounts(platform: Platform) -> Accounts:
     landed = platform.ledger.landed()
     erased = erased_rows(platform.engine)["turns"]
     days = list(platform.ledger.day_counts().values())
-    conflicts = sum(day["conflicts"] for day in days)
-    quarantined = dict(landed.quarantined)
-    if conflicts:
-        quarantined["conflicting_version"] = conflicts
+    repeated, conflicting = platform.ledger.repeated_events()
+    conflicts = {CONFLICTING_TURN: sum(day["conflicts"] for day in days), CONFLICTING_EVENT: conflicting}
+    quarantined = landed.quarantined | {reason: number for reason, number in conflicts.items() if number}
     return Accounts(
         landed.rows,
         sum(day["in_exchanges"] for day in days),
         landed.filtered,
         sum(day["nobody"] for day in days),
         quarantined,
-        sum(day["duplicates"] for day in days),
-        landed.behaviour,
+        sum(day["duplicates"] for day in days) + repeated,
+        landed.behaviour - repeated - conflicting,
         erased,
         landed.turns - sum(day["landed"] for day in days) - erased,
     )

@@ -20,6 +20,7 @@ from memory_pipelines.reward.features import NAMES
 from memory_pipelines.reward.fit import InsufficientDataError, RewardModel, feature_rows, fit
 from memory_pipelines.reward.labels import reward_events
 from memory_pipelines.reward.promote import Verdict, decide
+from memory_pipelines.slices.events import settled_events
 from memory_pipelines.stores.canonical import canonical_hash
 from memory_pipelines.stores.registry import ModelRow
 from memory_pipelines.tables import BEHAVIOUR, EMOTIONS, EXCHANGES, IMPACTS, INTENTS, REWARD_EVENTS, TIME
@@ -46,7 +47,7 @@ def collect_reward_events(platform: Platform, as_of: datetime) -> pa.Table:
     if manifest is None:
         return REWARD_EVENTS.schema.empty_table()
     events = labelled_events(platform, manifest.versions, manifest.model_set, as_of)
-    rows = reward_events(events, platform.lake.read(BEHAVIOUR), as_of)
+    rows = reward_events(events, settled_events(platform.lake.read(BEHAVIOUR)), as_of)
     platform.lake.write(REWARD_EVENTS, rows, [])
     return rows
 

@@ -15,7 +15,7 @@ from memory_pipelines.clock import Clock
 from memory_pipelines.errors import StoreUnavailableError
 from memory_pipelines.model import Owner, Tier, utc
 from memory_pipelines.models.base import Embedder
-from memory_pipelines.recall import dense, facts, fusion, prompt, selection, text
+from memory_pipelines.recall import dense, facts, fusion, prompt, reveal, selection, text
 from memory_pipelines.recall.answer import Answer, Explanation, Item, LegScore, Reasons
 from memory_pipelines.recall.bm25 import Mask
 from memory_pipelines.recall.legs import Found, Leg, ranked
@@ -36,6 +36,7 @@ from memory_pipelines.stores.base import (
     Person,
     VectorStore,
 )
+from memory_pipelines.stores.vault import Vault
 
 BM25 = "bm25"
 MAX_QUERY = 2000
@@ -86,9 +87,10 @@ class Recall:
         clock: Clock,
         token_budget: int,
         links: Links | None = None,
+        vault: Vault | None = None,
     ) -> None:
         """``token_budget``: estimated tokens that the history slices of one answer may fill; ``links``: which
-        subjects are one person (None: each is a person)."""
+        subjects are one person (None: each is a person); ``vault``: what tokens stand for (None: they stay)."""
         self._source = Source(authority, hot, cold)
         self._subjects = Subjects(links)
         self._vectors = vectors
@@ -96,6 +98,7 @@ class Recall:
         self._embedder = embedder
         self._clock = clock
         self._budget = float(token_budget)
+        self._vault = vault
 
     def recall(
         self,
@@ -170,10 +173,10 @@ class Recall:
         return _Found(tuple(legs), scores, relevance, closed, ripple)
 
     def _dense(self, query: str, scope: _Scope) -> Leg:
-        vector = self._embedder.encode([query])[0]
+        owner, *linked = (person.owner for person in scope.persons)
         try:
-            owner, *linked = (person.owner for person in scope.persons)
-            return dense.leg(self._vectors, owner, vector, scope.snapshot, scope.usable, linked)
+            vector, unrelated = self._embedder.encode([query], "query")[0], self._embedder.unrelated
+            return dense.leg(self._vectors, owner, vector, scope.snapshot, scope.usable, unrelated, linked)
         except StoreUnavailableError:
             scope.missing.add("vector")
             return Leg(dense.NAME, ())
@@ -209,6 +212,7 @@ class Recall:
     def _answer(self, query: str, scope: _Scope, found: _Found, chosen: Selection, explain: bool) -> Answer:
         views = {leg.name: _leg_scores(leg) for leg in found.legs}
         items = tuple(self._item(row, scope, found, views) for row in chosen.chosen)
+        items = reveal.revealed_items(items, self._vault, scope.missing)
         explanation = _explanation(scope, found, views, chosen) if explain else None
         asked, *linked = (person.owner for person in scope.persons)
         self._subjects.shown(asked, linked, self._clock.now())

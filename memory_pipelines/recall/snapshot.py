@@ -21,6 +21,7 @@ from memory_pipelines.model import MemoryType, Owner, iso
 from memory_pipelines.recall import text
 from memory_pipelines.recall.bm25 import Bm25, Mask
 from memory_pipelines.stores.base import Person, StoredMemory
+from memory_pipelines.stores.vault import untagged
 
 MAX_SNAPSHOTS = 128
 
@@ -47,6 +48,7 @@ class Snapshot:
         self.by_memory = {row.memory_id: i for i, row in enumerate(self.rows)}
         self.by_entry = {row.entry_id: i for i, row in enumerate(self.rows)}
         self.language = _main_language(self.rows)
+        self.languages = tuple(sorted({row.language for row in self.rows}))
         self._is_fact = np.array([is_fact(row) for row in self.rows], dtype=np.bool_)
         self.words = Bm25([text.tokens(_searchable(row)) for row in self.rows])
         self.claims = Bm25([text.tokens(_claim(row)) if is_fact(row) else [] for row in self.rows])
@@ -89,12 +91,12 @@ def entity_name(canonical: str) -> str:
 
 
 def _searchable(memory: StoredMemory) -> str:
-    return memory.summary if memory.text in memory.summary else f"{memory.summary}\n{memory.text}"
+    return untagged(memory.summary if memory.text in memory.summary else f"{memory.summary}\n{memory.text}")
 
 
 def _claim(memory: StoredMemory) -> str:
     words = (memory.predicate.replace("_", " "), memory.value, memory.summary, *map(entity_name, memory.entities))
-    return "\n".join(words)
+    return untagged("\n".join(words))
 
 
 def _main_language(rows: Sequence[StoredMemory]) -> str:

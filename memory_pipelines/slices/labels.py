@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from memory_pipelines.stores.vault import untagged
 from memory_pipelines.tables import TableSpec
 
-_CARRIED = ("tenant", "subject", "exchange_id", "day", "owner", "bucket")
+_CARRIED = ("tenant", "subject", "exchange_id", "day", "month", "owner", "bucket")
 
 
 def own_texts(exchanges: pa.Table) -> list[str]:
-    """``own_text`` of each exchange; null counts as empty."""
-    return [text or "" for text in exchanges.column("own_text").to_pylist()]
+    """``own_text`` of each exchange; null counts as empty. Tokens of sensitive fields are bare: a label must not
+    depend on whose phone number it is."""
+    return [untagged(text or "") for text in exchanges.column("own_text").to_pylist()]
 
 
 def label_table(

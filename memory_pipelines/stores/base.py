@@ -9,7 +9,7 @@ Scores: higher is better, everywhere.
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
@@ -95,8 +95,12 @@ class VectorStore(Protocol):
 
     def upsert(self, rows: Sequence[VectorRow]) -> None: ...
     def delete(self, entry_ids: Collection[str]) -> None: ...
-    def search(self, owner: Owner, vector: Vector, limit: int) -> list[Hit]:
-        """The owner's nearest entries, best first; never another owner's or tenant's."""
+    def search(self, owner: Owner, vector: Vector, limit: int, language: str | None = None) -> list[Hit]:
+        """The owner's nearest entries (of ``language``, if given), best first; never another owner's or tenant's."""
+        ...
+
+    def fetch(self, entry_ids: Collection[str]) -> dict[str, Vector]:
+        """The stored vectors of those entries that exist."""
         ...
 
     def entry_ids(self, owner: Owner) -> set[str]: ...
@@ -185,11 +189,33 @@ class Replace:
     values: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ReplaceRange:
+    """Rows whose ``column`` is text of at least ``low`` and below ``high``; None: without that bound."""
+
+    column: str
+    low: str | None
+    high: str | None
+
+
+Replaced = Replace | ReplaceRange
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a compaction did: the version it read and the one it made, files before and after."""
+
+    before: int
+    after: int
+    files_before: int
+    files_after: int
+
+
 class Lake(Protocol):
     """Versioned tables. A write is one atomic version; a reader sees whole versions only."""
 
     def write(
-        self, table: TableSpec, rows: pa.Table, replace: Sequence[Replace], partition: dict[str, int] | None = None
+        self, table: TableSpec, rows: pa.Table, replace: Sequence[Replaced], partition: dict[str, int] | None = None
     ) -> int:
         """Replace the rows that match all of ``replace`` (and ``partition``) by ``rows``; returns the version.
 
@@ -211,6 +237,16 @@ class Lake(Protocol):
 
     def version(self, table: TableSpec) -> int:
         """The newest version, -1 before the first write."""
+        ...
+
+    def compact(self, table: TableSpec, most_files: int) -> "Compacted | None":
+        """Join the files of each partition that has more than ``most_files``, rows in the order of ``sort_by``.
+
+        A version of its own with the same rows; None where nothing is to be done, or a writer was faster."""
+        ...
+
+    def vacuum(self, table: TableSpec, keep: timedelta) -> int:
+        """Remove files that no version younger than ``keep`` needs; returns how many. Safe beside writers."""
         ...
 
     def purge(self, table: TableSpec) -> None:
@@ -344,15 +380,93 @@ class LandedChunk:
     """(tenant, turn id, day) of every landed turn, to find one id on two days."""
 
 
+@dataclass(frozen=True)
+class Readmitted:
+    """Rows of a landed chunk that left quarantine in one attempt. ``counts``: what became of them; its
+    ``quarantined`` says how many of which reason left, its ``rows`` is 0: they were read before."""
+
+    file_id: str
+    chunk: int
+    attempt: int
+    positions: frozenset[int]
+    counts: ChunkCounts
+    days: frozenset[str]
+    owners: frozenset[tuple[str, str, int]]
+    turn_days: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a file is landed: its ``chunks`` and ``rows``; ``before``: rows at its beginning that files landed
+    which it continues, the last of them with the hash ``tail``."""
+
+    complete: bool
+    chunks: int
+    rows: int
+    before: int = 0
+    tail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNote:
+    """What was found at a source in a state. ``complete`` and ``size`` are those of the file that it was."""
+
+    state: str
+    file_id: str | None
+    fault: bool = False
+    complete: bool = False
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """How far a table was read. ``value``: of the column, as JSON; ``edge``: hashes of read rows with that value."""
+
+    value: dict[str, str]
+    edge: frozenset[str]
+
+
 class LandingLedger(Protocol):
     """Remembers which chunks of which files are in the lake."""
 
-    def begin_file(self, file_id: str, name: str, size: int) -> tuple[bool, int]:
-        """(landed whole already, chunks landed so far)."""
+    def begin_file(
+        self,
+        file_id: str,
+        name: str,
+        size: int,
+        *,
+        file_format: str = "",
+        mapping: str | None = None,
+        continues: str | None = None,
+    ) -> Progress:
+        """Note a file; of a known one the first note stands. ``continues``: a complete file that it begins with."""
         ...
 
-    def chunk_landed(self, chunk: LandedChunk) -> None:
+    def part_file(self, file_id: str) -> None:
+        """The file does not continue another after all."""
+        ...
+
+    def progress(self, file_id: str) -> Progress | None:
+        """How far a file is landed; None for an unknown one."""
+        ...
+
+    def chunk_landed(self, chunk: LandedChunk, watermark: Watermark | None = None) -> None:
         """Note a chunk; mark its days and owners as touched, and days on which one id meets another version."""
         ...
 
-    def end_file(self, file_id: str) -> None: ...
+    def end_file(self, file_id: str, tail: str | None = None) -> None: ...
+    def reopen(self, file_id: str) -> None: ...
+    def note_source(self, source: str, note: SourceNote) -> None: ...
+    def source_notes(self, sources: Collection[str]) -> dict[str, SourceNote]: ...
+    def watermark(self, file_id: str) -> Watermark | None: ...
+    def quarantined_chunks(self, file_id: str) -> list[int]:
+        """The landed chunks of a file from which any row was ever quarantined."""
+        ...
+
+    def readmissions(self, file_id: str, chunk: int) -> list[frozenset[int]]:
+        """By attempt the positions of the rows of a chunk that left quarantine."""
+        ...
+
+    def readmitted(self, admitted: Readmitted) -> None:
+        """Note rows that were landed from quarantine, with all that landing touches."""
+        ...

@@ -4,7 +4,8 @@ Belongs here: complete implementations that pass the same contract suite as the 
 belong here: failure injection or recorded answers.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +13,10 @@ import pyarrow.compute as pc
 
 from memory_pipelines.clock import Clock, SystemClock
 from memory_pipelines.errors import IntegrityError
-from memory_pipelines.model import Owner
+from memory_pipelines.model import Owner, stable_hash
 from memory_pipelines.stores import canonical, checks
-from memory_pipelines.stores.base import GraphEdge, GraphNode, Hit, Replace, Vector, VectorRow
+from memory_pipelines.stores.base import Compacted, GraphEdge, GraphNode, Hit, Replaced, Vector, VectorRow
+from memory_pipelines.stores.vault import Secret, token
 from memory_pipelines.tables import TableSpec
 
 
@@ -43,14 +45,19 @@ class MemoryVectors:
         for entry_id in checks.entry_ids(entry_ids):
             self._rows.pop(entry_id, None)
 
-    def search(self, owner: Owner, vector: Vector, limit: int) -> list[Hit]:
+    def search(self, owner: Owner, vector: Vector, limit: int, language: str | None = None) -> list[Hit]:
         if self._dimension is None or limit <= 0:
             return []
         query = _unit(checks.vector(vector, self._dimension))
         hits = [
-            Hit(row.entry_id, float(query @ _unit(row.vector))) for row in self._rows.values() if row.owner == owner
+            Hit(row.entry_id, float(query @ _unit(row.vector)))
+            for row in self._rows.values()
+            if row.owner == owner and language in (None, row.language)
         ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.entry_id))[:limit]
+
+    def fetch(self, entry_ids: Collection[str]) -> dict[str, Vector]:
+        return {i: self._rows[i].vector for i in checks.entry_ids(entry_ids) if i in self._rows}
 
     def entry_ids(self, owner: Owner) -> set[str]:
         return {row.entry_id for row in self._rows.values() if row.owner == owner}
@@ -193,7 +200,7 @@ class MemoryLake:
         self._versions: dict[str, list[pa.Table | None]] = {}
 
     def write(
-        self, table: TableSpec, rows: pa.Table, replace: Sequence[Replace], partition: dict[str, int] | None = None
+        self, table: TableSpec, rows: pa.Table, replace: Sequence[Replaced], partition: dict[str, int] | None = None
     ) -> int:
         fresh = canonical.conform(table, rows)
         canonical.check_replaced(table, fresh, replace, partition)
@@ -223,6 +230,12 @@ class MemoryLake:
     def version(self, table: TableSpec) -> int:
         return len(self._versions.get(table.name, [])) - 1
 
+    def compact(self, table: TableSpec, most_files: int) -> Compacted | None:
+        return None  # a version is one table
+
+    def vacuum(self, table: TableSpec, keep: timedelta) -> int:
+        return 0
+
     def purge(self, table: TableSpec) -> None:
         versions = self._versions.get(table.name, [])
         versions[:-1] = [None] * (len(versions) - 1)
@@ -235,3 +248,23 @@ class MemoryLake:
                 sink = pa.BufferOutputStream()
                 pq.write_table(rows, sink)
                 yield f"{number}.parquet", sink.getvalue().to_pybytes()
+
+
+class MemoryVault:
+    """Values by owner and token, in the clear: the tokens are a hash that anybody could make."""
+
+    def __init__(self) -> None:
+        self._values: dict[Owner, dict[str, str]] = {}
+
+    def keep(self, secrets: Collection[Secret]) -> dict[Secret, str]:
+        made = {s: token(s.kind, bytes.fromhex(stable_hash(s.owner.key, s.kind, s.value))) for s in secrets}
+        for secret, name in made.items():
+            self._values.setdefault(secret.owner, {})[name] = secret.value
+        return made
+
+    def reveal(self, wanted: Mapping[Owner, Collection[str]]) -> dict[Owner, dict[str, str]]:
+        return {
+            owner: {name: known[name] for name in names if name in known}
+            for owner, names in wanted.items()
+            for known in [self._values.get(owner, {})]
+        }

@@ -1,23 +1,22 @@
 """The ledger: which files, days and owners are done, and which table versions belong together.
 
-Belongs here: bookkeeping of the jobs, each change in one transaction. Does not belong here: what is
-visible to a reader (``authority``). A touch is a number that grows in commit order; whoever works off
-a touch first reads it, then the data, and notes the number read, so a touch that comes meanwhile stays.
+Belongs here: bookkeeping of the jobs, each change in one transaction. Does not belong here: the notes of landing
+(``landing_ledger``), or what is visible to a reader (``authority``). A touch is a number that grows in commit order;
+whoever works off a touch first reads it, then the data, and notes the number read, so a touch that comes meanwhile
+stays.
 """
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import sqlalchemy as sa
 
 from memory_pipelines.errors import SettingError
-from memory_pipelines.model import day_start, shift_day, stable_hash, touched_days
+from memory_pipelines.model import day_start, shift_day
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import ChunkCounts, LandedChunk
-from memory_pipelines.stores.schema import hold_touches, next_touch, parts, translated, upsert
+from memory_pipelines.stores.landing_ledger import FileLedger, touch_owners
+from memory_pipelines.stores.schema import hold_touches, next_touch, translated, upsert
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,8 @@ class Plan:
     everything: bool
 
 
-class Ledger:
+class Ledger(FileLedger):
     """The ledger in a relational database. Every method is one transaction and safe to repeat."""
-
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine = engine
 
     def fix_buckets(self, buckets: int) -> None:
         """Note the number of buckets on first use. Raises SettingError if the lake was cut into another number."""
@@ -77,87 +73,6 @@ class Ledger:
             second = connection.execute(sa.select(table.c.value).where(table.c.name == "night")).scalar_one_or_none()
         return None if second is None else datetime.fromtimestamp(second, UTC)
 
-    # ---- landing
-
-    def begin_file(self, file_id: str, name: str, size: int) -> tuple[bool, int]:
-        """(landed whole already, chunks landed so far)."""
-        with translated(), self._engine.begin() as connection:
-            row = {"file_id": file_id, "name": name, "size": size, "complete": False}
-            upsert(connection, schema.files, [row], update=())
-            complete = connection.execute(
-                sa.select(schema.files.c.complete).where(schema.files.c.file_id == file_id)
-            ).scalar_one()
-            done = connection.execute(
-                sa.select(sa.func.count()).select_from(schema.chunks).where(schema.chunks.c.file_id == file_id)
-            ).scalar_one()
-        return bool(complete), int(done)
-
-    def chunk_landed(self, chunk: LandedChunk) -> None:
-        """Note a chunk; touch its days and owners, and the days on which one of its ids has another version."""
-        counts = chunk.counts
-        with translated(), self._engine.begin() as connection:
-            touch = next_touch(connection)
-            row = {
-                "file_id": chunk.file_id,
-                "chunk": chunk.chunk,
-                "rows": counts.rows,
-                "turns": counts.turns,
-                "behaviour": counts.behaviour,
-                "filtered": counts.filtered,
-                "quarantined": counts.quarantined,
-            }
-            upsert(connection, schema.chunks, [row])
-            again = self._meet_versions(connection, chunk.turn_days)
-            _touch_days(connection, chunk.days | again, touch)
-            _touch_owners(connection, chunk.owners, touch)
-
-    def _meet_versions(self, connection: sa.Connection, turns: Sequence[tuple[str, str, str]]) -> set[str]:
-        """Register turn ids; returns all days of those that have versions on several days, with neighbours."""
-        seen: dict[str, set[str]] = {}
-        for tenant, turn, day in turns:
-            seen.setdefault(stable_hash(tenant, turn), set()).add(day)
-        table = schema.turn_days
-        rows = [{"turn": turn, "day": min(on)} for turn, on in sorted(seen.items())]
-        upsert(connection, table, rows, update=())
-        met: set[tuple[str, str]] = {(turn, day) for turn, on in seen.items() if len(on) > 1 for day in on}
-        for part in parts(sorted(seen)):
-            known = connection.execute(sa.select(table.c.turn, table.c.day).where(table.c.turn.in_(part)))
-            for turn, day in known:
-                if seen[turn] != {day}:
-                    met.update((turn, d) for d in seen[turn] | {day})
-        conflicts = schema.turn_conflicts
-        upsert(connection, conflicts, [{"turn": t, "day": d} for t, d in sorted(met)], update=())
-        found: set[str] = set()
-        for part in parts(sorted({turn for turn, _ in met})):  # also days of earlier chunks: another version may win
-            found.update(
-                connection.execute(sa.select(conflicts.c.day).where(conflicts.c.turn.in_(part)).distinct()).scalars()
-            )
-        return set(touched_days(found))
-
-    def end_file(self, file_id: str) -> None:
-        with translated(), self._engine.begin() as connection:
-            connection.execute(schema.files.update().where(schema.files.c.file_id == file_id).values(complete=True))
-
-    def landed(self) -> ChunkCounts:
-        """Counts of everything that was ever landed."""
-        with translated(), self._engine.begin() as connection:
-            rows = connection.execute(sa.select(schema.chunks)).mappings().all()
-        return ChunkCounts.total(
-            ChunkCounts(r["rows"], r["turns"], r["behaviour"], r["filtered"], r["quarantined"]) for r in rows
-        )
-
-    def files(self) -> list[dict[str, Any]]:
-        """One row per file: name, size, complete, rows, quarantined."""
-        with translated(), self._engine.begin() as connection:
-            rows = connection.execute(sa.select(schema.files).order_by(schema.files.c.name)).mappings().all()
-            chunks = connection.execute(sa.select(schema.chunks)).mappings().all()
-        read: Counter[str] = Counter()
-        quarantined: Counter[str] = Counter()
-        for chunk in chunks:
-            read[chunk["file_id"]] += chunk["rows"]
-            quarantined[chunk["file_id"]] += sum(chunk["quarantined"].values())
-        return [{**row, "rows": read[row["file_id"]], "quarantined": quarantined[row["file_id"]]} for row in rows]
-
     # ---- day job
 
     def touched_days(self) -> dict[str, int]:
@@ -176,11 +91,11 @@ class Ledger:
             known = {row.day: row.touched for row in rows}
         return {day: known.get(day, 0) for day in sorted(days)}
 
-    def versions_elsewhere(self, days: Collection[str]) -> dict[str, set[str]]:
-        """Other days that hold a version of a turn id of ``days``: day → turn hashes."""
+    def versions_elsewhere(self, around: Collection[str], days: Collection[str]) -> dict[str, set[str]]:
+        """Days besides ``days`` that hold a version of a turn id that also occurs ``around``: day → turn hashes."""
         table = schema.turn_conflicts
         with translated(), self._engine.begin() as connection:
-            here = sa.select(table.c.turn).where(table.c.day.in_(sorted(days)))
+            here = sa.select(table.c.turn).where(table.c.day.in_(sorted(around)))
             rows = connection.execute(
                 sa.select(table.c.turn, table.c.day).where(table.c.turn.in_(here), table.c.day.not_in(sorted(days)))
             )
@@ -265,7 +180,7 @@ class Ledger:
             announced = connection.execute(
                 sa.select(waiting.c.tenant, waiting.c.owner, waiting.c.bucket).where(waiting.c.day.in_(sorted(touches)))
             ).all()
-            _touch_owners(connection, {(t, o, b) for t, o, b in announced}, touch)
+            touch_owners(connection, {(t, o, b) for t, o, b in announced}, touch)
             connection.execute(
                 table.update()
                 .where(table.c.day == sa.bindparam("d"))
@@ -311,6 +226,19 @@ class Ledger:
         with translated(), self._engine.begin() as connection:
             rows = connection.execute(sa.select(table.c.day, table.c.counts).order_by(table.c.day))
             return {day: counts for day, counts in rows if counts is not None}
+
+    def repin(self, table: str, before: int, after: int) -> None:
+        """A table was written anew with the same rows: a manifest that pins the version before pins the one after."""
+        manifests = schema.manifests
+        with translated(), self._engine.begin() as connection:
+            hold_touches(connection)  # no manifest is written meanwhile
+            newest = self._manifest(connection)
+            if newest is not None and newest.versions.get(table) == before:
+                connection.execute(
+                    manifests.update()
+                    .where(manifests.c.manifest_id == newest.manifest_id)
+                    .values(versions={**newest.versions, table: after})
+                )
 
     def manifest(self) -> Manifest | None:
         with translated(), self._engine.begin() as connection:
@@ -378,34 +306,43 @@ class Ledger:
             row = connection.execute(sa.select(table).where(table.c.bucket == bucket)).mappings().first()
         return None if row is None else Plan(**row)
 
-    def end_derivation(self, plan: Plan, due: Mapping[str, datetime | None]) -> None:
-        """The planned owners are derived and published; ``due``: when an owner's next window closes."""
-        table = schema.owners
-        rows = [{"o": owner, "touch": touch, "due": due.get(owner)} for owner, touch in sorted(plan.owners.items())]
+    def end_derivation(
+        self,
+        plan: Plan,
+        due: Mapping[str, datetime | None],
+        repeats: Mapping[str, tuple[int, int]] | None = None,
+    ) -> None:
+        """The planned owners are derived and published; ``due``: when an owner's next window closes; ``repeats``: how
+        many of its behaviour events say another one again, the same and otherwise."""
+        table, again = schema.owners, repeats or {}
+        rows = []
+        for owner, touch in sorted(plan.owners.items()):
+            same, other = again.get(owner, (0, 0))
+            rows.append({"o": owner, "touch": touch, "due": due.get(owner), "same": same, "other": other})
         if not rows:
             return
         statement = (
             table.update()
             .where(table.c.owner == sa.bindparam("o"))
-            .values(derived=sa.bindparam("touch"), due_at=sa.bindparam("due", type_=schema.Instant))
+            .values(
+                derived=sa.bindparam("touch"),
+                due_at=sa.bindparam("due", type_=schema.Instant),
+                repeated=sa.bindparam("same"),
+                conflicting=sa.bindparam("other"),
+            )
         )
         with translated(), self._engine.begin() as connection:
             connection.execute(statement, rows)
+
+    def repeated_events(self) -> tuple[int, int]:
+        """Behaviour events that say another one again, the same and otherwise, among owners that were derived."""
+        table = schema.owners
+        sums = [sa.func.coalesce(sa.func.sum(column), 0) for column in (table.c.repeated, table.c.conflicting)]
+        with translated(), self._engine.begin() as connection:
+            same, other = connection.execute(sa.select(*sums)).one()
+        return int(same), int(other)
 
 
 def _waiting(as_of: datetime) -> sa.ColumnElement[bool]:
     table = schema.owners
     return sa.or_(table.c.touched > table.c.derived, table.c.due_at <= as_of)
-
-
-def _touch_days(connection: sa.Connection, days: Collection[str], touch: int) -> None:
-    rows = [{"day": day, "touched": touch, "written": 0, "cut": 0, "landed": 0} for day in sorted(days)]
-    upsert(connection, schema.days, rows, update=("touched",))
-
-
-def _touch_owners(connection: sa.Connection, owners: Collection[tuple[str, str, int]], touch: int) -> None:
-    rows = [
-        {"owner": owner, "tenant": tenant, "bucket": bucket, "touched": touch, "derived": 0, "due_at": None}
-        for tenant, owner, bucket in sorted(owners, key=lambda o: o[1])  # as end_derivation locks them
-    ]
-    upsert(connection, schema.owners, rows, update=("touched",))

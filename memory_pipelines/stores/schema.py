@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.model import utc
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 ROWS_PER_STATEMENT = 5_000
 CONNECT_SECONDS = 10
 
@@ -60,7 +60,14 @@ files = _table(
     sa.Column("name", sa.String, nullable=False),
     sa.Column("size", sa.BigInteger, nullable=False),
     sa.Column("complete", sa.Boolean, nullable=False),
+    sa.Column("format", sa.String(32), nullable=False),
+    sa.Column("mapping", sa.String),
+    sa.Column("continues", sa.String(32)),
+    sa.Column("tail", sa.String(32)),
 )
+"""``mapping``: path of the column mapping that was used; ``continues``: the file that this one is, grown: the rows of
+that one are not landed again; ``tail``: hash of the last row."""
+
 chunks = _table(
     "chunks",
     sa.Column("file_id", sa.String(32), primary_key=True),
@@ -71,6 +78,37 @@ chunks = _table(
     sa.Column("filtered", sa.JSON, nullable=False),
     sa.Column("quarantined", sa.JSON, nullable=False),
 )
+sources = _table(
+    "sources",
+    sa.Column("source", sa.String(32), primary_key=True),
+    sa.Column("state", sa.String(64), nullable=False),
+    sa.Column("file_id", sa.String(32)),
+    sa.Column("fault", sa.Boolean, nullable=False),
+)
+"""Hash of a source's address → what was found there in which state: an unchanged one is not read again. ``fault``: it
+could not be read to its end."""
+
+watermarks = _table(
+    "watermarks",
+    sa.Column("file_id", sa.String(32), primary_key=True),
+    sa.Column("value", sa.JSON, nullable=False),
+    sa.Column("edge", sa.JSON, nullable=False),
+)
+"""How far a SQL table was read: the column's value, and hashes of the rows with just that value that were read."""
+
+readmissions = _table(
+    "readmissions",
+    sa.Column("file_id", sa.String(32), primary_key=True),
+    sa.Column("chunk", sa.Integer, primary_key=True),
+    sa.Column("attempt", sa.Integer, primary_key=True),
+    sa.Column("turns", sa.BigInteger, nullable=False),
+    sa.Column("behaviour", sa.BigInteger, nullable=False),
+    sa.Column("filtered", sa.JSON, nullable=False),
+    sa.Column("quarantined", sa.JSON, nullable=False),
+    sa.Column("positions", sa.JSON, nullable=False),
+)
+"""Rows that left quarantine for good. ``quarantined``: reason → how many; ``positions`` of the rows in their file."""
+
 turn_days = _table(
     "turn_days",
     sa.Column("turn", sa.String(32), primary_key=True),
@@ -124,9 +162,12 @@ owners = _table(
     sa.Column("touched", sa.BigInteger, nullable=False),
     sa.Column("derived", sa.BigInteger, nullable=False),
     sa.Column("due_at", Instant),
+    sa.Column("repeated", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("conflicting", sa.BigInteger, nullable=False, server_default="0"),
     sa.Index("owners_bucket", "bucket"),
 )
-"""``touched`` > ``derived``: something changed; ``due_at``: when the next 7-day window closes."""
+"""``touched`` > ``derived``: something changed; ``due_at``: when the next 7-day window closes. ``repeated`` and
+``conflicting``: landed behaviour events that say an event again, the same or otherwise."""
 
 manifests = _table(
     "manifests",
@@ -335,6 +376,30 @@ tombstones = _table(
 """Rows of this owner with an event time before the instant are never landed or restored again. ``epoch`` is the last
 one that readers knew: should the owner come back, theirs goes on from it, so that no old copy fits."""
 
+# ---- key ring
+
+master_key = _table(
+    "master_key",
+    sa.Column("one", sa.Integer, primary_key=True),
+    sa.Column("fingerprint", sa.String(32), nullable=False),
+)
+"""One row: which master key the ring opens with, so that another one is never taken for it."""
+
+subject_keys = _table(
+    "subject_keys",
+    sa.Column("owner", sa.String(32), primary_key=True),
+    sa.Column("wrapped", sa.LargeBinary, nullable=False),
+)
+"""The random key of each owner, wrapped by the master key. Without its row, the owner's tokens are noise for ever."""
+
+sensitive_values = _table(
+    "sensitive_values",
+    sa.Column("owner", sa.String(32), primary_key=True),
+    sa.Column("token", sa.String(32), primary_key=True),
+    sa.Column("cipher", sa.LargeBinary, nullable=False),
+)
+"""What tokens in texts stand for, encrypted with the owner's key."""
+
 
 def connect(url: str, setting: str = "MEMORY_PIPELINES_POSTGRES_URL") -> sa.Engine:
     """An engine with the schema in place.
@@ -355,8 +420,19 @@ def connect(url: str, setting: str = "MEMORY_PIPELINES_POSTGRES_URL") -> sa.Engi
     return engine
 
 
+def reader(url: str, setting: str = "MEMORY_PIPELINES_POSTGRES_URL") -> sa.Engine:
+    """An engine on a database that has the schema; nothing is created. Raises as ``connect``, also without a schema."""
+    engine = _engine(url, setting)
+    with translated(setting), engine.begin() as connection:
+        known = sa.inspect(connection).has_table(schema_version.name)
+        found = connection.execute(sa.select(sa.func.max(schema_version.c.version))).scalar_one() if known else None
+    if found != SCHEMA_VERSION:
+        raise IntegrityError(f"the database of {setting} has schema {found}, this version needs {SCHEMA_VERSION}")
+    return engine
+
+
 def _sample_no_text(connection: sa.Connection) -> None:
-    """Keep texts and names out of PostgreSQL's planner statistics: those outlive the rows that they were drawn from."""
+    """Keep texts, names and keys out of PostgreSQL's planner statistics: those outlive the rows they come from."""
     if connection.dialect.name != "postgresql":
         return
     sampled = connection.execute(
@@ -368,7 +444,8 @@ def _sample_no_text(connection: sa.Connection) -> None:
     present = {(row.relname, row.attname) for row in sampled}
     for table in metadata.tables.values():
         for column in table.columns:
-            free = isinstance(column.type, sa.JSON) or (isinstance(column.type, sa.String) and not column.type.length)
+            free = isinstance(column.type, sa.JSON | sa.LargeBinary)
+            free = free or (isinstance(column.type, sa.String) and not column.type.length)
             if free and (table.name, column.name) in present:
                 connection.execute(sa.text(f'ALTER TABLE "{table.name}" ALTER COLUMN "{column.name}" SET STATISTICS 0'))
 
@@ -428,6 +505,22 @@ def upsert(
         statement = statement.on_conflict_do_nothing(index_elements=key)
     for start in range(0, len(rows), ROWS_PER_STATEMENT):
         connection.execute(statement, list(rows[start : start + ROWS_PER_STATEMENT]))
+
+
+def insert_new(
+    connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, Any]], column: sa.Column[Any]
+) -> set[Any]:
+    """Insert the rows whose key is not known, all in one statement; returns their values of a column."""
+    if not rows:
+        return set()
+    if connection.dialect.name != "postgresql":
+        statement: Any = sqlite.insert(table).on_conflict_do_nothing().returning(column)
+        return set(connection.execute(statement, list(rows)).scalars())
+    columns = [table.c[name] for name in rows[0]]  # arrays of columns: a tenth of the time of a list of rows
+    arrays = [sa.cast(sa.literal([row[c.name] for row in rows], sa.ARRAY(c.type)), sa.ARRAY(c.type)) for c in columns]
+    found = sa.func.unnest(*arrays).table_valued(*(c.name for c in columns)).render_derived()
+    statement = postgresql.insert(table).from_select([c.name for c in columns], sa.select(found))
+    return set(connection.execute(statement.on_conflict_do_nothing().returning(column)).scalars())
 
 
 def hold_touches(connection: sa.Connection) -> None:

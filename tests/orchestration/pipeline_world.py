@@ -48,7 +48,7 @@ from memory_pipelines.tables import (
 from memory_pipelines.wiring import Platform, connect
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
-EMBEDDER = "hashed-ngrams"
+EMBEDDER = "hash"
 BUCKETS = 2
 LAYERS = (
     TURNS,
@@ -193,6 +193,9 @@ CHANGES = {
         "begin_file",
         "chunk_landed",
         "end_file",
+        "note_source",
+        "reopen",
+        "readmitted",
         "announce",
         "announced_written",
         "days_written",
@@ -370,7 +373,7 @@ class House:
         """Everything that waits, as the sensors would launch it; the state after it."""
         instance = instance or dg.DagsterInstance.ephemeral()
         with self.platform() as platform:
-            if files.unlanded(platform, files.log_files(self.inbox)):
+            if files.unlanded(platform, files.inbox(platform.settings)):
                 self.run("land_logs", instance)
             for first, last in day_ranges(list(platform.ledger.touched_days())):
                 self.run("day_job", instance, range_tags(first, last))

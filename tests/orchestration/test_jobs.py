@@ -77,6 +77,8 @@ def test_the_inbox_finds_a_new_file_once(empty: House, instance: dg.DagsterInsta
     empty.run("land_logs", instance)
     assert tick(empty, "inbox", instance) == []
     (empty.inbox / "one.jsonl").rename(empty.inbox / "same under another name.jsonl")
+    assert tick(empty, "inbox", instance) == [{}], "a look reads no content"
+    empty.run("land_logs", instance)
     assert tick(empty, "inbox", instance) == []
     write(empty, "two.jsonl", [turn(2, NOW - timedelta(days=2))])
     assert tick(empty, "inbox", instance) == [{}]

@@ -73,6 +73,8 @@ PLANTED = {
     "postgres.markers": 1,
     "postgres.reflection_tasks": 1,
     "postgres.identity_links": 1,
+    "postgres.subject_keys": 1,
+    "postgres.sensitive_values": 2,
     "postgres.people": 1,
     "postgres.plans": 1,
     "postgres.batches": 1,
@@ -179,7 +181,7 @@ class World:
         return land_file(
             path, lake=self.lake, ledger=Ledger(self.engine), clean=_clean, default_tenant="acme", buckets=BUCKETS,
             landed_at=landed_at, chunk_rows=chunk_rows,
-            forget=erasure.Forgotten(erasure.load_tombstones(self.engine)) if forget else None,
+            forget=(lambda: erasure.Forgotten(erasure.load_tombstones(self.engine))) if forget else None,
         )  # fmt: skip
 
     def erase(self, owner: Owner, at: datetime = ERASED_AT) -> erasure.Certificate:
@@ -255,7 +257,7 @@ def _derive(world: World) -> None:
     for x in world.lake.read(EXCHANGES).to_pylist():
         own = {name: x[name] for name in ("tenant", "subject", "owner", "bucket")}
         key = own | {"exchange_id": x["exchange_id"], "model_set": "base-1", "occurred_at": x["started_at"]}
-        label = own | {"exchange_id": x["exchange_id"], "model_set": "base-1", "day": x["day"]}
+        label = own | {"exchange_id": x["exchange_id"], "model_set": "base-1", "day": x["day"], "month": x["month"]}
         slice_id, memory_id = f"evt_{x['exchange_id']}", stable_hash("memory", x["exchange_id"])
         turns = {"own_turn_ids": x["own_turn_ids"], "source_turn_ids": x["turn_ids"]}
         dated = own | {"occurred_at": x["started_at"]}
@@ -318,6 +320,9 @@ def _note(world: World) -> None:
             access = [noted | {"at": LANDED_AT, "kind": kind} for kind in ("presented", "echo")]
             upsert(connection, schema.accesses, access, update=())
             upsert(connection, schema.markers, [noted | {"claim": "episodic:", "at": LANDED_AT}])
+            upsert(connection, schema.subject_keys, [key | {"wrapped": b"wrapped"}])
+            values = [key | {"token": f"[{kind}:abcdefghijkm]", "cipher": b"cipher"} for kind in ("phone", "email")]
+            upsert(connection, schema.sensitive_values, values)
             secret = "SECRETTASK" if owner == ANN else "a task"
             task = {"week": "2024-05-13", "kind": "follow_up", "text": secret, "due_at": None, "done": False}
             upsert(connection, schema.reflection_tasks, [key | {"task_id": stable_hash("task", owner.key)} | task])

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from memory_pipelines.errors import PermanentError
 from memory_pipelines.model import day_start, stable_hash, touched_days
-from memory_pipelines.stores.base import ChunkCounts, LandedChunk
+from memory_pipelines.stores.base import ChunkCounts, LandedChunk, Progress, Readmitted, SourceNote, Watermark
 from memory_pipelines.stores.ledger import Ledger
 
 AT = datetime(2026, 3, 1, 4, 5, 6, 789, tzinfo=UTC)
@@ -52,13 +52,65 @@ class LedgerSuite:
     # ---- landing
 
     def test_a_file_goes_on_where_it_stopped(self, ledger: Ledger) -> None:
-        assert ledger.begin_file("f", "a 日志.jsonl", 5_000_000_000) == (False, 0)
+        assert ledger.begin_file("f", "a 日志.jsonl", 5_000_000_000) == Progress(False, 0, 0)
         ledger.chunk_landed(chunk(0, file_id="f"))
         ledger.chunk_landed(chunk(1, file_id="f"))
-        assert ledger.begin_file("f", "another name", 1) == (False, 2)
+        assert ledger.begin_file("f", "another name", 1) == Progress(False, 2, 0)
         ledger.end_file("f")
-        assert ledger.begin_file("f", "a", 1) == (True, 2)
-        assert ledger.begin_file("g", "a", 1) == (False, 0)
+        assert ledger.begin_file("f", "a", 1) == Progress(True, 2, 0)
+        assert ledger.begin_file("g", "a", 1) == Progress(False, 0, 0)
+        assert ledger.progress("f") == Progress(True, 2, 0)
+        assert ledger.progress("unknown") is None
+
+    def test_a_file_that_grew_starts_after_the_rows_of_those_before(self, ledger: Ledger) -> None:
+        ledger.begin_file("one", "a", 10)
+        ledger.chunk_landed(chunk(0, file_id="one", counts=ChunkCounts(7, 7)))
+        ledger.end_file("one", "last of one")
+        assert ledger.begin_file("two", "a", 20, continues="one") == Progress(False, 0, 0, 7, "last of one")
+        ledger.chunk_landed(chunk(0, file_id="two", counts=ChunkCounts(2, 2)))
+        ledger.end_file("two", "last of two")
+        assert ledger.begin_file("three", "a", 30, continues="two") == Progress(False, 0, 0, 9, "last of two")
+        ledger.part_file("three")
+        assert ledger.progress("three") == Progress(False, 0, 0)
+        assert ledger.landed() == ChunkCounts(9, 9)
+
+    def test_notes_of_sources(self, ledger: Ledger) -> None:
+        assert ledger.source_notes([]) == {}
+        ledger.begin_file("f", "a", 10)
+        ledger.note_source("here", SourceNote("10:1", "f"))
+        ledger.note_source("there", SourceNote("5:1", None, fault=True))
+        assert ledger.source_notes(["here", "there", "nowhere"]) == {
+            "here": SourceNote("10:1", "f", size=10),
+            "there": SourceNote("5:1", None, fault=True),
+        }
+        ledger.end_file("f")
+        assert ledger.source_notes(["here"])["here"].complete
+        ledger.note_source("here", SourceNote("11:2", "g"))
+        assert ledger.source_notes(["here"]) == {"here": SourceNote("11:2", "g")}
+
+    def test_a_watermark_comes_with_its_chunk(self, ledger: Ledger) -> None:
+        assert ledger.watermark("f") is None
+        mark = Watermark({"type": "int", "value": "3"}, frozenset({"a", "b"}))
+        ledger.chunk_landed(chunk(0, file_id="f"), mark)
+        assert ledger.watermark("f") == mark
+        ledger.chunk_landed(chunk(1, file_id="f"))
+        assert ledger.watermark("f") == mark
+
+    def test_rows_that_leave_quarantine_are_counted_where_they_went(self, ledger: Ledger) -> None:
+        ledger.begin_file("f", "a", 10)
+        ledger.chunk_landed(chunk(0, file_id="f", counts=ChunkCounts(10, 5, 0, {}, {"no_time": 3, "no_text": 2})))
+        ledger.chunk_landed(chunk(1, file_id="f", counts=ChunkCounts(4, 4)))
+        assert ledger.quarantined_chunks("f") == [0]
+        left = ChunkCounts(0, 1, 1, {"heartbeat": 1}, {"no_time": 3})
+        out = Readmitted("f", 0, 0, frozenset({4, 6, 9}), left, frozenset({DAY}), frozenset({A}), (("t", "1", DAY),))
+        for _ in range(2):  # noted again after a kill: once
+            ledger.readmitted(out)
+        assert ledger.readmissions("f", 0) == [{4, 6, 9}]
+        assert ledger.landed() == ChunkCounts(14, 10, 1, {"heartbeat": 1}, {"no_text": 2})
+        assert [f["quarantined"] for f in ledger.files()] == [{"no_text": 2}]
+        assert list(ledger.touched_days()) == [DAY]
+        ledger.chunk_landed(chunk(0, [], [], [("t", "1", "2026-05-20")], file_id="g"))
+        assert set(touched_days([DAY, "2026-05-20"])) <= set(ledger.touched_days())
 
     def test_counts_are_those_of_every_chunk_once(self, ledger: Ledger) -> None:
         assert ledger.landed() == ChunkCounts()
@@ -71,8 +123,8 @@ class LedgerSuite:
         ledger.chunk_landed(chunk(1, file_id="f", counts=ChunkCounts(3, 1, 0, {"heartbeat": 2}, {})))
         assert ledger.landed() == ChunkCounts(13, 6, 2, {"heartbeat": 3}, {"no_time": 2})
         assert [(f["name"], f["size"], f["complete"], f["rows"], f["quarantined"]) for f in ledger.files()] == [
-            ("a.csv", 20, False, 0, 0),
-            ("b.csv", 10, False, 13, 2),
+            ("a.csv", 20, False, 0, {}),
+            ("b.csv", 10, False, 13, {"no_time": 2}),
         ]
 
     def test_a_chunk_touches_its_days_and_owners(self, ledger: Ledger) -> None:
@@ -93,7 +145,7 @@ class LedgerSuite:
         ledger.chunk_landed(landed)
         assert ledger.touched_days()[DAY] > before[DAY]
         assert ledger.landed() == ChunkCounts(1, 1)
-        assert ledger.versions_elsewhere([DAY]) == {}
+        assert ledger.versions_elsewhere([DAY], [DAY]) == {}
 
     def test_one_turn_id_on_two_days_touches_both(self, ledger: Ledger) -> None:
         first, second = "2026-02-10", "2026-05-20"
@@ -101,14 +153,20 @@ class LedgerSuite:
         assert ledger.touched_days() == {}
         ledger.chunk_landed(chunk(1, [], [], [("t", "1", second)]))
         assert set(ledger.touched_days()) == set(touched_days([first, second]))
-        assert ledger.versions_elsewhere([first]) == {second: {stable_hash("t", "1")}}
-        assert ledger.versions_elsewhere([second, "2026-05-21"]) == {first: {stable_hash("t", "1")}}
-        assert ledger.versions_elsewhere([first, second]) == {}
-        assert ledger.versions_elsewhere(["2026-02-11"]) == {}
+        assert ledger.versions_elsewhere([first], [first]) == {second: {stable_hash("t", "1")}}
+        assert ledger.versions_elsewhere([second, "2026-05-21"], [second, "2026-05-21"]) == {
+            first: {stable_hash("t", "1")}
+        }
+        assert ledger.versions_elsewhere([first, second], [first, second]) == {}
+        assert ledger.versions_elsewhere(["2026-02-11"], ["2026-02-11"]) == {}
+        assert ledger.versions_elsewhere([first, "2026-02-11"], ["2026-02-11"]) == {
+            first: {stable_hash("t", "1")},
+            second: {stable_hash("t", "1")},
+        }
 
     def test_one_turn_id_on_two_days_of_one_chunk(self, ledger: Ledger) -> None:
         ledger.chunk_landed(chunk(0, [], [], [("t", "1", DAY), ("t", "1", "2026-05-20"), ("t", "2", DAY)]))
-        assert ledger.versions_elsewhere([DAY]) == {"2026-05-20": {stable_hash("t", "1")}}
+        assert ledger.versions_elsewhere([DAY], [DAY]) == {"2026-05-20": {stable_hash("t", "1")}}
         assert {DAY, "2026-05-20"} <= set(ledger.touched_days())
 
     def test_a_third_version_touches_all_days_of_the_others(self, ledger: Ledger) -> None:
@@ -119,14 +177,14 @@ class LedgerSuite:
         assert ledger.touched_days() == {}
         ledger.chunk_landed(chunk(2, [], [], [("t", "1", "2026-03-10")]))
         assert {"2026-01-10", "2026-02-10", "2026-03-10"} <= set(ledger.touched_days())
-        assert set(ledger.versions_elsewhere(["2026-02-10"])) == {"2026-01-10", "2026-03-10"}
+        assert set(ledger.versions_elsewhere(["2026-02-10"], ["2026-02-10"])) == {"2026-01-10", "2026-03-10"}
 
     def test_ten_thousand_rows_in_one_chunk(self, ledger: Ledger) -> None:
         n = 10_001
         turns = [("t", str(i), DAY) for i in range(n)]
         ledger.chunk_landed(chunk(0, [DAY], [("t", f"{i:032x}", i % 4) for i in range(n)], turns))
         ledger.chunk_landed(chunk(1, [NEXT], [], [("t", str(i), NEXT) for i in range(n)]))
-        assert len(ledger.versions_elsewhere([DAY])[NEXT]) == n
+        assert len(ledger.versions_elsewhere([DAY], [DAY])[NEXT]) == n
         touched = ledger.touched_days()
         assert {DAY, NEXT} <= set(touched)
         commit(ledger, touched)
@@ -139,6 +197,20 @@ class LedgerSuite:
         assert ledger.touched_buckets() == []
 
     # ---- days
+
+    def test_a_manifest_follows_a_table_that_was_only_rewritten(self, ledger: Ledger) -> None:
+        ledger.repin("exchanges", 1, 2)  # nothing is pinned yet
+        ledger.chunk_landed(chunk(0, [DAY]))
+        commit(ledger, ledger.touched_days())
+        pinned = ledger.manifest()
+        assert pinned is not None
+        name, version = next(iter(pinned.versions.items()))
+        ledger.repin(name, version + 1, version + 2)
+        assert ledger.manifest() == pinned
+        ledger.repin(name, version, version + 1)
+        moved = ledger.manifest()
+        assert moved is not None
+        assert moved.versions == {**pinned.versions, name: version + 1}
 
     def test_written_is_not_cut(self, ledger: Ledger) -> None:
         ledger.chunk_landed(chunk(0, [DAY]))

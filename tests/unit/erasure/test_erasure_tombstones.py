@@ -150,7 +150,7 @@ def test_a_file_that_was_half_landed_goes_on_without_the_person(world: World, tm
 
 
 def _dying(note: Any, chunk: int) -> Any:
-    def chunk_landed(self: Ledger, landed: Any) -> None:
+    def chunk_landed(self: Ledger, landed: Any, watermark: Any = None) -> None:
         if landed.chunk == chunk:
             raise KeyboardInterrupt
         note(landed)

@@ -1,6 +1,7 @@
 """The command line: ``memory-pipelines``. It launches no jobs: ``dg launch`` and the UI do.
 
-Belongs here: arguments and printing. Does not belong here: anything another program would want to call.
+Belongs here: arguments and printing; those of commands over what comes in are in ``landing``. Does not belong here:
+anything another program would want to call.
 """
 
 import argparse
@@ -9,9 +10,9 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memory_pipelines.cli import keys, landing, sample
 from memory_pipelines.errors import InputError, MemoryPipelinesError
 from memory_pipelines.model import iso, utc
 from memory_pipelines.settings import Settings, documented
@@ -38,9 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="memory-pipelines", description="Long-term memory from dialogue logs.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    command = commands.add_parser("import", help="land log files; the day and bucket jobs then work on them")
-    command.add_argument("paths", nargs="+", type=Path, help="files or folders")
-    command.set_defaults(run=_import)
+    landing.add_commands(commands)
 
     command = commands.add_parser("recall", help="what is remembered of a person")
     command.add_argument("query", help="the question; empty for the start of a session")
@@ -66,22 +65,15 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--undo", action="store_true", help="it was somebody else: part them again")
     command.set_defaults(run=_identify)
 
-    command = commands.add_parser("files", help="the files that were read: rows, quarantined rows, whether to the end")
-    command.set_defaults(run=_files)
-
-    command = commands.add_parser("accounts", help="where every row that was ever read is now")
-    command.set_defaults(run=_accounts)
-
     command = commands.add_parser("roll-back", help="bring the reward model before the current one into use")
     command.set_defaults(run=_roll_back)
+
+    keys.add_commands(commands)
 
     command = commands.add_parser("doctor", help="check settings, stores and ledger")
     command.set_defaults(run=_doctor)
 
-    command = commands.add_parser("sample", help="write simulated logs with known causes")
-    command.add_argument("folder", type=Path)
-    command.add_argument("--turns", type=_positive, help="about this many turns; default: the small sample")
-    command.set_defaults(run=_sample)
+    sample.add_commands(commands)
 
     command = commands.add_parser("local", help="the embedded servers of this home")
     command.add_argument("action", choices=("up", "status", "down"))
@@ -89,32 +81,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("give a number above 0")
-    return number
-
-
 def _instant(text: str) -> datetime:
     try:
         return utc(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError("give an instant with its zone, such as 2024-05-01T00:00:00Z") from None
-
-
-def _import(arguments: argparse.Namespace) -> int:
-    from memory_pipelines.pipeline import files
-    from memory_pipelines.wiring import connect
-
-    paths = [f for path in arguments.paths for f in (files.log_files(path) if path.is_dir() else [path])]
-    with connect() as platform:
-        results = files.land(platform, paths, print)
-        print(f"{len(platform.ledger.touched_days())} days wait for the day job")
-    for result in results:
-        if result.error:
-            print(f"memory-pipelines: {result.error}", file=sys.stderr)
-    return 1 if any(result.error for result in results) else 0
 
 
 def _recall(arguments: argparse.Namespace) -> int:
@@ -195,27 +166,6 @@ def _identify(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _files(arguments: argparse.Namespace) -> int:
-    from memory_pipelines.wiring import connect
-
-    with connect() as platform:
-        for file in platform.ledger.files():
-            state = "whole" if file["complete"] else "broken off"
-            counts = f"{file['rows']:>10} rows {file['quarantined']:>8} quarantined"
-            print(f"{counts}  {state:<10}  {file['file_id']}  {file['name']}")
-    return 0
-
-
-def _accounts(arguments: argparse.Namespace) -> int:
-    from memory_pipelines.pipeline import audit
-    from memory_pipelines.wiring import connect
-
-    with connect() as platform:
-        accounts = audit.accounts(platform)
-    print(json.dumps(accounts.as_dict(), ensure_ascii=False, indent=2))
-    return 0 if accounts.balance == 0 else 1
-
-
 def _roll_back(arguments: argparse.Namespace) -> int:
     from memory_pipelines.pipeline.reward import roll_back_reward
     from memory_pipelines.wiring import connect
@@ -261,15 +211,6 @@ def _secret(name: str) -> bool:
     return name.endswith(("PASSWORD", "TOKEN", "KEY", "SECRET", "_URL"))
 
 
-def _sample(arguments: argparse.Namespace) -> int:
-    from memory_pipelines.sample import Config, write_sample
-
-    config = Config.sized(arguments.turns) if arguments.turns else Config.sample()
-    summary = write_sample(arguments.folder, config)
-    print(f"{summary.turns} turns in {', '.join(str(folder) for folder in summary.logs.values())}")
-    return 0
-
-
 def _local(arguments: argparse.Namespace) -> int:
     from memory_pipelines import local
 
@@ -284,7 +225,3 @@ def _local(arguments: argparse.Namespace) -> int:
             state = f"up on 127.0.0.1:{server.port}, pid {server.pid}" if server.running else "down"
             print(f"{server.name:<12} {state}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
