@@ -58,9 +58,9 @@ def turns_add_up(context: dg.AssetCheckExecutionContext, memory: PlatformResourc
 )
 def intent_action(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """Step 2. Intent, action and category of each exchange by one small local model, with confidence."""
-    from memory_pipelines.slices.intent import label_intents
+    from memory_pipelines.pipeline.intents import intent_step
 
-    return _labelled(context, memory, INTENTS, label_intents, "intent")
+    return _labelled(context, memory, INTENTS, intent_step(memory.platform), "intent")
 
 
 @dg.asset(

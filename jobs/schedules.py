@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import dagster as dg
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
-from assets import base, derived, landing, life, reward, upkeep
+from assets import base, derived, intents, landing, life, reward, upkeep
 from assets.partitions import DAYS, DAYS_PER_RUN, QUARTERS, WEEKS, bucket_key
 from jobs.reaping import IN_PROGRESS, reap
 from memory_pipelines.model import day_of, shift_day
@@ -67,6 +67,12 @@ reward_job = dg.define_asset_job(
     partitions_def=QUARTERS,
     description="Retrain the reward model on what a quarter showed; promoted only if it is better.",
     tags={EXCLUSIVE: "reward"},
+)
+intent_job = dg.define_asset_job(
+    "intent_job",
+    selection=dg.AssetSelection.assets(*intents.ASSETS),
+    description="Train the intent model on the labelled rows; promoted only if it is better.",
+    tags={EXCLUSIVE: "intents"},
 )
 erasure_job = dg.define_asset_job(
     "erasure_job",
@@ -208,6 +214,7 @@ JOBS = [
     health_job,
     reflection_job,
     reward_job,
+    intent_job,
     erasure_job,
     sweep_job,
     upkeep_job,

@@ -54,7 +54,9 @@ class Settings:
     master_key: str = _setting(
         "", "base64 of 32 random bytes or more: wraps the keys that sensitive fields are encrypted with"
     )
-    master_key_file: str = _setting("", "file that holds the master key; default: `<home>/master.key`, made on first use")
+    master_key_file: str = _setting(
+        "", "file that holds the master key; default: `<home>/master.key`, made on first use"
+    )
     llm_url: str = _setting(
         "", "OpenAI-compatible endpoint, `http(s)://host:port/v1`; empty: no language model is asked"
     )

@@ -72,9 +72,9 @@ class Platform:
     @cached_property
     def engine(self) -> "Engine":
         """The relational store's connections."""
-        from memory_pipelines.stores import schema
+        from memory_pipelines.stores import database
 
-        return schema.connect(self.settings.postgres_url)
+        return database.connect(self.settings.postgres_url)
 
     @cached_property
     def ledger(self) -> "Ledger":
@@ -272,11 +272,11 @@ def with_running(settings: Settings) -> Settings:
 
 def ledger_of(settings: Settings) -> "Engine | None":
     """The relational store, to read only, if it answers and holds a ledger; nothing is started or created."""
-    from memory_pipelines.stores import schema
+    from memory_pipelines.stores import database
 
     if not settings.postgres_url:
         return None
     try:
-        return schema.reader(settings.postgres_url)
+        return database.reader(settings.postgres_url)
     except MemoryPipelinesError:
         return None

@@ -23,7 +23,8 @@ from memory_pipelines.errors import PermanentError, TransientError
 from memory_pipelines.model import Owner, iso, stable_hash
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.exclusion import PATIENCE_SECONDS
-from memory_pipelines.stores.schema import next_touch, parts, translated, upsert
+from memory_pipelines.stores.schema import next_touch
+from memory_pipelines.stores.statements import parts, translated, upsert
 from memory_pipelines.tables import ALL, TURNS
 
 VISIBLE = "visible memories"

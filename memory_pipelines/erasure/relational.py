@@ -14,7 +14,7 @@ from memory_pipelines.erasure.naming import keys_of_name
 from memory_pipelines.erasure.places import Stores, Target, tally
 from memory_pipelines.model import Owner, stable_hash
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.schema import parts, translated
+from memory_pipelines.stores.statements import parts, translated
 
 
 class _Table(ABC):

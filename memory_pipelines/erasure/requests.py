@@ -13,7 +13,7 @@ from memory_pipelines.erasure.certificate import Certificate
 from memory_pipelines.errors import InputError, PermanentError
 from memory_pipelines.model import Owner, iso, stable_hash
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.schema import translated, upsert
+from memory_pipelines.stores.statements import translated, upsert
 
 REQUESTED = "requested"
 APPROVED = "approved"

@@ -20,7 +20,7 @@ from memory_pipelines.erasure.places import Stores, Target, row_key, turn_key
 from memory_pipelines.errors import PermanentError
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.base import Lake
-from memory_pipelines.stores.schema import translated
+from memory_pipelines.stores.statements import translated
 from memory_pipelines.tables import ALL, QUARANTINE, TURNS, TableSpec
 
 SHORTEST_LINE = 8

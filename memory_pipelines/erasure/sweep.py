@@ -13,7 +13,7 @@ from memory_pipelines.erasure.registry import PLACES
 from memory_pipelines.erasure.requests import ERASED
 from memory_pipelines.model import Owner
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.schema import translated
+from memory_pipelines.stores.statements import translated
 from memory_pipelines.tables import BEHAVIOUR, TURNS
 
 

@@ -16,7 +16,7 @@ from memory_pipelines.erasure.landed import SILENCE
 from memory_pipelines.erasure.naming import conversations, keys_named
 from memory_pipelines.model import Owner, Role, day_of
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.schema import translated
+from memory_pipelines.stores.statements import translated
 
 Row = Mapping[str, Any]
 Rows = dict[str, list[dict[str, Any]]]

@@ -21,18 +21,13 @@ from memory_pipelines.landing.normalise import Normaliser
 from memory_pipelines.landing.readers import RawRow, detect_format, read_rows
 from memory_pipelines.landing.sources import Source, local_source, unreadable
 from memory_pipelines.model import stable_hash, touched_days
-from memory_pipelines.stores.base import (
-    ChunkCounts,
-    Lake,
-    LandedChunk,
-    LandingLedger,
-    Replace,
-    SourceNote,
-    Watermark,
-)
+from memory_pipelines.stores.base import Lake, Replace
+from memory_pipelines.stores.notes import ChunkCounts, LandedChunk, LandingLedger, SourceNote, Watermark
 from memory_pipelines.tables import BEHAVIOUR, QUARANTINE, TURNS, TableSpec
 
 CHUNK_ROWS = 50_000
+CHUNK_CHARACTERS = 64 << 20
+"""A chunk ends with the row that reaches one of the two: long messages do not make it large."""
 
 Clean = Callable[[pa.Table], tuple[pa.Table, dict[str, int]]]
 Rows = dict[str, list[dict[str, Any]]]
@@ -214,7 +209,7 @@ class _Landing:
             for group in _groups(stream, progress.rows, self.chunk_rows):
                 lander.sort(group)
             number = progress.chunks
-            while rows := list(islice(stream, self.chunk_rows)):
+            while rows := take(stream, self.chunk_rows):
                 landed.append(land_chunk(self.ledger, lander, file_id, number, rows, resumed=number == progress.chunks))
                 number += 1
             if stream.fault is not None:
@@ -227,11 +222,13 @@ def source_format(source: Source, mapping: MappingFile | None) -> str:
     """The format of a source, as its mapping says or as it looks. Raises NoReaderError for what no reader is for,
     InputError for what cannot be read."""
     given = None if mapping is None else mapping.mapping.format
-    head = b"" if given else source.head()
+    head = source.head()
     try:
         file_format = given or detect_format(source.file_name, head)
     except InputError as error:
         raise NoReaderError(str(_named(source, error))) from None
+    if file_format in SEEKING and not head:  # else it were known wherever any empty file is
+        raise InputError(f"{source.name} is empty: that is no {file_format} file")
     if file_format in SEEKING and not source.seekable:
         raise InputError(f"{source.name}: a {file_format} file is compressed inside; unpack it")
     return file_format
@@ -280,9 +277,20 @@ class Stream:
 
 def _groups(rows: Iterator[RawRow], count: int, size: int) -> Iterator[list[RawRow]]:
     """The next ``count`` rows, in runs."""
-    while count > 0 and (group := list(islice(rows, min(size, count)))):
+    while count > 0 and (group := take(rows, min(size, count))):
         count -= len(group)
         yield group
+
+
+def take(rows: Iterator[RawRow], count: int) -> list[RawRow]:
+    """The next rows: at most ``count``, and no more once they hold ``CHUNK_CHARACTERS``."""
+    taken, size = list[RawRow](), 0
+    for row in islice(rows, count):
+        taken.append(row)
+        size += len(row.raw)
+        if size >= CHUNK_CHARACTERS:
+            break
+    return taken
 
 
 def land_chunk(

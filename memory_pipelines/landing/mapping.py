@@ -5,6 +5,7 @@ and what the fields then mean (``normalise``). A value that the mapping cannot t
 it is, so that its row reaches quarantine with what was read.
 """
 
+import os
 from collections.abc import Callable
 from collections.abc import Mapping as Dict
 from dataclasses import dataclass, field
@@ -183,9 +184,9 @@ def _at(row: Dict[str, Any], path: str) -> Any:
 
 def find_mapping(path: Path, root: Path) -> Path | None:
     """The nearest ``mapping.yaml`` in the folder of ``path`` or above it, up to ``root``; None if there is none."""
-    folder, top = path.resolve().parent, root.resolve()
+    folder, top = Path(os.path.realpath(path)).parent, Path(os.path.realpath(root))
     while True:
-        if (folder / FILE_NAME).is_file():
+        if os.path.isfile(folder / FILE_NAME):  # unlike those of Path it raises nothing, whatever the path is
             return folder / FILE_NAME
         if folder == top or folder == folder.parent or not folder.is_relative_to(top):
             return None
@@ -208,7 +209,11 @@ def parse_mapping(text: str, name: str = FILE_NAME) -> Mapping:
     import yaml
 
     try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise InputError(f"{name}: write values out; aliases (*name) are not read")  # few lines make millions
         content = yaml.safe_load(text)
+    except RecursionError:
+        raise InputError(f"{name}: it is nested too deep") from None
     except yaml.YAMLError as error:
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         raise InputError(f"{name} is no YAML" + ("" if line is None else f" (line {line + 1})")) from None

@@ -7,12 +7,11 @@ landing.
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
 
 import pyarrow as pa
 
 from memory_pipelines.errors import InputError
-from memory_pipelines.landing.land import CHUNK_ROWS, Clean, MappingFile, Stream, source_format
+from memory_pipelines.landing.land import CHUNK_ROWS, Clean, MappingFile, Stream, source_format, take
 from memory_pipelines.landing.normalise import Normaliser
 from memory_pipelines.landing.sources import Source
 from memory_pipelines.tables import TURNS
@@ -49,7 +48,7 @@ def preview(
         return found
     normalise = Normaliser(source.key, default_tenant, buckets, at)
     with Stream(source, found.format, mapping) as stream:
-        while rows := list(islice(stream, CHUNK_ROWS)):
+        while rows := take(stream, CHUNK_ROWS):
             turns = []
             for raw in rows:
                 kind, row = normalise(raw)

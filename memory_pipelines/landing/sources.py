@@ -8,6 +8,8 @@ import fnmatch
 import glob
 import hashlib
 import io
+import os
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -97,8 +99,8 @@ class Source:
         from pyarrow import fs
 
         with _reading(self.name):
-            info = self.filesystem.get_file_info(self.path)
-        if info.type != fs.FileType.File:
+            info = self.filesystem.get_file_info(_stored(self.path))
+        if info.type not in (fs.FileType.File, fs.FileType.Directory):  # a pipe would never end
             raise InputError(f"cannot read {self.name}: no such file")
         return f"{info.size}:{info.mtime_ns}"
 
@@ -119,7 +121,7 @@ class Source:
 
     def stored(self) -> io.BufferedReader:
         """The bytes as they are stored. Raises OSError."""
-        return io.BufferedReader(Bytes(self.filesystem.open_input_file(self.path), self.size), BLOCK)
+        return io.BufferedReader(Bytes(self.filesystem.open_input_file(_stored(self.path)), self.size), BLOCK)
 
     def open(self) -> io.BufferedReader:
         """The decompressed bytes; ``raw.error`` keeps what stopped the reading of them. Raises OSError, also from
@@ -128,7 +130,7 @@ class Source:
 
         if self.compression is None:
             return self.stored()
-        archive = pa.CompressedInputStream(self.filesystem.open_input_file(self.path), self.compression)
+        archive = pa.CompressedInputStream(self.filesystem.open_input_file(_stored(self.path)), self.compression)
         return io.BufferedReader(Bytes(archive), PIECE)
 
     def head(self) -> bytes:
@@ -181,6 +183,15 @@ class Bytes(io.RawIOBase):
         super().close()
 
 
+def _stored(path: str) -> str | bytes:
+    """A path as pyarrow takes it. What is no UTF-8 in it are lone surrogates in Python, and bytes on the disk."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(path)
+    return path
+
+
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
     try:
@@ -198,7 +209,10 @@ def unreadable(name: str, error: OSError) -> Exception:
         return InputError(f"cannot read {name}: the object store refuses access or knows no such object")
     if "Truncated" in text:
         return InputError(f"{name} is cut off: its archive ends too early")
-    return InputError(f"cannot read {name}: {error.strerror or 'it is damaged'}")
+    if error.errno is not None:
+        return InputError(f"cannot read {name}: {os.strerror(error.errno)}")
+    compression = COMPRESSIONS.get(PurePosixPath(name).suffix.lower())
+    return InputError(f"cannot read {name}: it is damaged" + (f", or no {compression} archive" if compression else ""))
 
 
 # ---- finding
@@ -209,11 +223,19 @@ def local_source(path: Path, root: Path | None = None) -> Source:
     from pyarrow import fs
 
     where = path.absolute()
-    name = path.name if root is None else path.relative_to(root).as_posix()
+    name = path.name if root in (None, path) else path.relative_to(root or path).as_posix()
     top = (root or path.parent).absolute()
     return Source(
-        fs.LocalFileSystem(), str(where), name, where.as_uri(), where.parent, top, asked=root is None
+        fs.LocalFileSystem(), str(where), _shown(name), where.as_uri(), where.parent, top, asked=root is None
     )  # fmt: skip
+
+
+def _shown(name: str) -> str:
+    """A name in one line, that every terminal and store takes: control characters and lone surrogates escaped."""
+    return "".join(
+        char.encode("unicode_escape").decode() if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") else char
+        for char in name
+    )
 
 
 def log_files(folder: Path) -> list[Path]:
@@ -221,10 +243,22 @@ def log_files(folder: Path) -> list[Path]:
 
     Hidden ones are none, nor is what lies in a folder ``truth`` beside a folder ``logs``, where the simulator keeps
     the answers to its logs."""
-    if not folder.is_dir():
-        return []
-    found = (path for path in sorted(folder.rglob("*")) if _is_log(path.name) and path.is_file())
-    return [path for path in found if not _is_hidden(path.relative_to(folder)) and not _is_truth(path, folder)]
+    return _look_through(folder)[0]
+
+
+def _look_through(folder: Path) -> tuple[list[Path], list[Path]]:
+    """The log files below a folder, and the folders that cannot be listed. Links to folders are not followed."""
+    files, closed = list[Path](), list[Path]()
+
+    def note(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):  # gone meanwhile
+            closed.append(Path(error.filename))
+
+    for place, folders, names in os.walk(folder, onerror=note):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found = (Path(place, name) for name in names if _is_log(name) and not name.startswith("."))
+        files += [path for path in found if os.path.isfile(path) and not _is_truth(path, folder)]
+    return sorted(files), sorted(closed)
 
 
 def _is_log(name: str) -> bool:
@@ -232,7 +266,7 @@ def _is_log(name: str) -> bool:
     return (PurePosixPath(path.stem) if path.suffix in COMPRESSIONS else path).suffix in SUFFIXES
 
 
-def _is_hidden(path: Path | PurePosixPath) -> bool:
+def _is_hidden(path: PurePosixPath) -> bool:
     return any(part.startswith(".") for part in path.parts)
 
 
@@ -253,18 +287,27 @@ def find(places: Iterable[str | Path], s3: S3Files) -> list[Source]:
 
 
 def _local(text: str) -> list[Source]:
-    path = Path(text).expanduser()
-    if path.is_dir():
-        return [local_source(file, path) for file in log_files(path)]
-    if path.exists() or not glob.has_magic(text):
+    if not text:  # a variable that was not set, and not the current folder
+        raise InputError("an empty path names no file")
+    path = Path(os.path.expanduser(text))
+    if os.path.isdir(path):  # unlike those of Path these raise nothing, whatever the path is
+        return _below(path)
+    if os.path.lexists(path) or not glob.has_magic(text):
         return [local_source(path)]
     matches = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))]
     if not matches:
         raise InputError("no file matches the pattern")
-    files = [path for path in matches if path.is_file() and _is_log(path.name)]
-    folders = [path for path in matches if path.is_dir()] if "**" not in text else []
-    return [local_source(file) for file in files] + [
-        local_source(file, folder) for folder in folders for file in log_files(folder)
+    files = [path for path in matches if os.path.isfile(path) and _is_log(path.name)]
+    folders = [path for path in matches if os.path.isdir(path)] if "**" not in text else []
+    return [local_source(file) for file in files] + [source for folder in folders for source in _below(folder)]
+
+
+def _below(folder: Path) -> list[Source]:
+    """The log files of a folder. A folder that cannot be listed is a source that cannot be read: nobody shall think
+    that there is nothing in it."""
+    files, closed = _look_through(folder)
+    return [local_source(file, folder) for file in files] + [
+        replace(local_source(place, folder), asked=True) for place in closed
     ]
 
 
@@ -294,7 +337,7 @@ def _objects(address: str, files: Any) -> list[Source]:
 
 
 def _object(files: Any, key: str, name: str) -> Source:
-    return Source(files, key, name, S3 + key, asked=False)
+    return Source(files, key, _shown(name), S3 + key, asked=False)
 
 
 def s3_files(settings: Settings) -> Any:

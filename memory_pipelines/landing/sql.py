@@ -17,10 +17,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from memory_pipelines.errors import InputError, StoreUnavailableError
+from memory_pipelines.landing.land import CHUNK_CHARACTERS
 from memory_pipelines.landing.mapping import Mapping
 from memory_pipelines.landing.readers import RawRow
 from memory_pipelines.model import canonical_json, stable_hash
-from memory_pipelines.stores.base import Watermark
+from memory_pipelines.stores.notes import Watermark
 
 FORMAT = "sql"
 PIECE = 1_000
@@ -61,7 +62,7 @@ class SqlTable:
     def pages(
         self, after: Watermark | None, first: int, size: int, mapping: Mapping | None
     ) -> Iterator[tuple[list[RawRow], Watermark]]:
-        """The rows from a watermark on, in the column's order, ``size`` at a time, each with the watermark after it.
+        """The rows from a watermark on, in the column's order, at most ``size`` at a time, each with the watermark after it.
 
         ``first``: position of the first row. Rows whose column is null are not read (see ``without``).
         Raises InputError (no such variable, table or column, or one without an order), StoreUnavailableError."""
@@ -75,7 +76,7 @@ class SqlTable:
             found = connection.execution_options(stream_results=True, max_row_buffer=PIECE).execute(
                 query.order_by(by, *ties)
             )
-            began, rows = value, list[RawRow]()
+            began, rows, characters = value, list[RawRow](), 0
             for row in found.mappings():
                 raw = _raw(row)
                 known = stable_hash(raw)
@@ -87,9 +88,10 @@ class SqlTable:
                     edge.add(known)
                 rows.append(_parsed(raw, first, mapping))
                 first += 1
-                if len(rows) == size:
+                characters += len(raw)
+                if len(rows) == size or characters >= CHUNK_CHARACTERS:
                     yield rows, Watermark(_dump(value), frozenset(edge))
-                    rows = []
+                    rows, characters = [], 0
             if rows:
                 yield rows, Watermark(_dump(value), frozenset(edge))
 

@@ -35,8 +35,8 @@ from memory_pipelines.pipeline.lock import uses_lake
 from memory_pipelines.settings import Settings
 from memory_pipelines.slices.clean import clean_turns
 from memory_pipelines.slices.sensitive import hide_sensitive
-from memory_pipelines.stores.base import ChunkCounts
 from memory_pipelines.stores.landing_ledger import complete_files, source_notes
+from memory_pipelines.stores.notes import ChunkCounts
 from memory_pipelines.wiring import Platform
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from memory_pipelines.landing.sql import FORMAT as SQL
 from memory_pipelines.pipeline.files import load_mapping_file, make_lander
 from memory_pipelines.pipeline.lock import uses_lake
 from memory_pipelines.slices.events import CONFLICTING_EVENT, conflict_rows, lost_events, repeats
-from memory_pipelines.stores.base import ChunkCounts, Replace
+from memory_pipelines.stores.base import Replace
+from memory_pipelines.stores.notes import ChunkCounts
 from memory_pipelines.tables import BEHAVIOUR, QUARANTINE
 from memory_pipelines.wiring import Platform
 

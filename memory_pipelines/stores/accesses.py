@@ -13,11 +13,11 @@ import sqlalchemy as sa
 
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.base import AccessKind
-from memory_pipelines.stores.schema import parts, translated, upsert
+from memory_pipelines.stores.statements import parts, translated, upsert
 
 
 class AccessLog:
-    """Uses of memories and markers of deleted ones, over an engine of ``schema.connect``."""
+    """Uses of memories and markers of deleted ones, over an engine of ``database.connect``."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import sqlalchemy as sa
 
 from memory_pipelines.errors import IntegrityError, TransientError
-from memory_pipelines.stores.schema import translated
+from memory_pipelines.stores.statements import translated
 
 _LOCK_SPACE = 7273
 PATIENCE_SECONDS = 600

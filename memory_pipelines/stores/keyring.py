@@ -20,7 +20,7 @@ from memory_pipelines.errors import IntegrityError, PermanentError, SettingError
 from memory_pipelines.model import Owner
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.masterkey import MasterKey, MasterKeySource
-from memory_pipelines.stores.schema import parts, translated, upsert
+from memory_pipelines.stores.statements import parts, translated, upsert
 from memory_pipelines.stores.vault import TOKEN, Secret, token
 
 KEY_BYTES = 64
@@ -39,10 +39,10 @@ class RingCheck:
 
 
 class KeyRing:
-    """A ``Vault`` over an engine of ``schema.connect``.
+    """A ``Vault`` over an engine of ``database.connect``.
 
     Raises SettingError where the master key is missing or another one than the ring was made with; a new one is only
-    made for a ring that has none yet. All else as ``schema.translated`` says."""
+    made for a ring that has none yet. All else as ``statements.translated`` says."""
 
     def __init__(self, engine: sa.Engine, source: MasterKeySource) -> None:
         self._engine = engine

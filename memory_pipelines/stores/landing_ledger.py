@@ -12,8 +12,9 @@ import sqlalchemy as sa
 
 from memory_pipelines.model import stable_hash, touched_days
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import ChunkCounts, LandedChunk, Progress, Readmitted, SourceNote, Watermark
-from memory_pipelines.stores.schema import insert_new, next_touch, parts, translated, upsert
+from memory_pipelines.stores.notes import ChunkCounts, LandedChunk, Progress, Readmitted, SourceNote, Watermark
+from memory_pipelines.stores.schema import next_touch
+from memory_pipelines.stores.statements import insert_new, parts, translated, upsert
 
 
 class FileLedger:

@@ -16,7 +16,8 @@ from memory_pipelines.errors import SettingError
 from memory_pipelines.model import day_start, shift_day
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.landing_ledger import FileLedger, touch_owners
-from memory_pipelines.stores.schema import hold_touches, next_touch, translated, upsert
+from memory_pipelines.stores.schema import hold_touches, next_touch
+from memory_pipelines.stores.statements import translated, upsert
 
 
 @dataclass(frozen=True)

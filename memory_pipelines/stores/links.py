@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from memory_pipelines.errors import PermanentError
 from memory_pipelines.model import Owner, device_subject, iso, stable_hash, user_subject, utc
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.schema import translated
+from memory_pipelines.stores.statements import translated
 
 DEVICE = device_subject("")
 USER = user_subject("")
@@ -26,9 +26,9 @@ _SECOND = timedelta(seconds=1)
 
 
 class IdentityLinks:
-    """Links of devices and users over an engine of ``schema.connect``. Every call is one statement.
+    """Links of devices and users over an engine of ``database.connect``. Every call is one statement.
 
-    A time without a zone raises ValueError; all else as ``schema.translated`` says."""
+    A time without a zone raises ValueError; all else as ``statements.translated`` says."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from memory_pipelines.errors import IntegrityError, PermanentError
 from memory_pipelines.model import stable_hash
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.schema import translated, upsert
+from memory_pipelines.stores.statements import translated, upsert
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from memory_pipelines.errors import TransientError
 from memory_pipelines.model import Owner, Tier
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.base import Person, StoredMemory
-from memory_pipelines.stores.schema import parts, translated, upsert
+from memory_pipelines.stores.statements import parts, translated, upsert
 
 _LOCK_SPACE = 7272
 _PAYLOAD = [c.name for c in schema.memory_versions.columns]

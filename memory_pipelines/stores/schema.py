@@ -1,25 +1,18 @@
 """The relational schema: the ledger of what was done, and the authority over what is visible.
 
-Belongs here: table definitions, the engine, upserts. Does not belong here: when a row is written.
+Belongs here: table definitions, touch numbers. Does not belong here: connections (``database``), how rows are
+written (``statements``), or when.
 Everything runs on PostgreSQL; on an in-memory SQLite it serves unit tests.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
-from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.model import utc
 
 SCHEMA_VERSION = 2
-ROWS_PER_STATEMENT = 5_000
-CONNECT_SECONDS = 10
-
-T = TypeVar("T")
 
 metadata = sa.MetaData()
 
@@ -399,128 +392,6 @@ sensitive_values = _table(
     sa.Column("cipher", sa.LargeBinary, nullable=False),
 )
 """What tokens in texts stand for, encrypted with the owner's key."""
-
-
-def connect(url: str, setting: str = "MEMORY_PIPELINES_POSTGRES_URL") -> sa.Engine:
-    """An engine with the schema in place.
-
-    Raises SettingError (no such URL, credentials), StoreUnavailableError, IntegrityError on another schema's tables.
-    """
-    engine = _engine(url, setting)
-    with translated(setting), engine.begin() as connection:
-        if engine.dialect.name == "postgresql":  # two processes may start on an empty database at once
-            connection.execute(sa.text("SELECT pg_advisory_xact_lock(727274)"))
-        metadata.create_all(connection)
-        _sample_no_text(connection)
-        found = connection.execute(sa.select(sa.func.max(schema_version.c.version))).scalar_one()
-        if found not in (None, SCHEMA_VERSION):
-            raise IntegrityError(f"the database of {setting} has schema {found}, this version needs {SCHEMA_VERSION}")
-        upsert(connection, schema_version, [{"version": SCHEMA_VERSION}], update=())
-        upsert(connection, counters, [{"name": "touch", "value": 0}], update=())
-    return engine
-
-
-def reader(url: str, setting: str = "MEMORY_PIPELINES_POSTGRES_URL") -> sa.Engine:
-    """An engine on a database that has the schema; nothing is created. Raises as ``connect``, also without a schema."""
-    engine = _engine(url, setting)
-    with translated(setting), engine.begin() as connection:
-        known = sa.inspect(connection).has_table(schema_version.name)
-        found = connection.execute(sa.select(sa.func.max(schema_version.c.version))).scalar_one() if known else None
-    if found != SCHEMA_VERSION:
-        raise IntegrityError(f"the database of {setting} has schema {found}, this version needs {SCHEMA_VERSION}")
-    return engine
-
-
-def _sample_no_text(connection: sa.Connection) -> None:
-    """Keep texts, names and keys out of PostgreSQL's planner statistics: those outlive the rows they come from."""
-    if connection.dialect.name != "postgresql":
-        return
-    sampled = connection.execute(
-        sa.text(
-            "SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid "
-            "WHERE c.relnamespace = current_schema()::regnamespace AND coalesce(a.attstattarget, -1) <> 0"
-        )
-    )
-    present = {(row.relname, row.attname) for row in sampled}
-    for table in metadata.tables.values():
-        for column in table.columns:
-            free = isinstance(column.type, sa.JSON | sa.LargeBinary)
-            free = free or (isinstance(column.type, sa.String) and not column.type.length)
-            if free and (table.name, column.name) in present:
-                connection.execute(sa.text(f'ALTER TABLE "{table.name}" ALTER COLUMN "{column.name}" SET STATISTICS 0'))
-
-
-def _engine(url: str, setting: str) -> sa.Engine:
-    options: dict[str, Any] = {"pool_pre_ping": True, "hide_parameters": True}
-    try:
-        parsed = sa.make_url(url)
-        if parsed.get_backend_name() == "sqlite":
-            options |= {"poolclass": sa.StaticPool, "connect_args": {"check_same_thread": False}}
-        elif "connect_timeout" not in parsed.query:
-            options["connect_args"] = {"connect_timeout": CONNECT_SECONDS}
-        return sa.create_engine(parsed, **options)
-    except (sa.exc.ArgumentError, ImportError, ValueError):
-        raise SettingError(f"{setting} must be postgresql+psycopg://user:password@host:port/database") from None
-
-
-@contextmanager
-def translated(setting: str = "MEMORY_PIPELINES_POSTGRES_URL") -> Iterator[None]:
-    """The driver's errors as the library's, without their texts: those may quote a row.
-
-    Raises StoreUnavailableError, SettingError on refused credentials, PermanentError on a refused statement.
-    """
-    try:
-        yield
-    except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError) as error:
-        cause = getattr(error, "orig", None) or error
-        if "authentication failed" in str(cause):
-            raise SettingError(f"the relational store refuses the user or password of {setting}") from None
-        raise StoreUnavailableError("relational", setting, type(cause).__name__) from None
-    except (sa.exc.SQLAlchemyError, UnicodeError) as error:
-        reason = type(getattr(error, "orig", None) or error).__name__
-        raise PermanentError(f"the relational store refuses a statement ({reason})") from None
-
-
-def parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """The items in runs short enough for one statement."""
-    for start in range(0, len(items), ROWS_PER_STATEMENT):
-        yield items[start : start + ROWS_PER_STATEMENT]
-
-
-def upsert(
-    connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, Any]], update: Sequence[str] | None = None
-) -> None:
-    """Insert rows; on a known key set ``update`` columns (default all others; empty: leave the old row)."""
-    if not rows:
-        return
-    key = [column.name for column in table.primary_key]
-    names = [n for n in rows[0] if n not in key] if update is None else list(update)
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    statement = dialect.insert(table)
-    if names:
-        statement = statement.on_conflict_do_update(
-            index_elements=key, set_={name: statement.excluded[name] for name in names}
-        )
-    else:
-        statement = statement.on_conflict_do_nothing(index_elements=key)
-    for start in range(0, len(rows), ROWS_PER_STATEMENT):
-        connection.execute(statement, list(rows[start : start + ROWS_PER_STATEMENT]))
-
-
-def insert_new(
-    connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, Any]], column: sa.Column[Any]
-) -> set[Any]:
-    """Insert the rows whose key is not known, all in one statement; returns their values of a column."""
-    if not rows:
-        return set()
-    if connection.dialect.name != "postgresql":
-        statement: Any = sqlite.insert(table).on_conflict_do_nothing().returning(column)
-        return set(connection.execute(statement, list(rows)).scalars())
-    columns = [table.c[name] for name in rows[0]]  # arrays of columns: a tenth of the time of a list of rows
-    arrays = [sa.cast(sa.literal([row[c.name] for row in rows], sa.ARRAY(c.type)), sa.ARRAY(c.type)) for c in columns]
-    found = sa.func.unnest(*arrays).table_valued(*(c.name for c in columns)).render_derived()
-    statement = postgresql.insert(table).from_select([c.name for c in columns], sa.select(found))
-    return set(connection.execute(statement.on_conflict_do_nothing().returning(column)).scalars())
 
 
 def hold_touches(connection: sa.Connection) -> None:

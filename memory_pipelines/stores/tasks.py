@@ -9,11 +9,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.schema import translated, upsert
+from memory_pipelines.stores.statements import translated, upsert
 
 
 class TaskList:
-    """Tasks by owner, over an engine of ``schema.connect``."""
+    """Tasks by owner, over an engine of ``database.connect``."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine

@@ -17,7 +17,7 @@ from suites.publish_suite import FINISH, PREPARE, CrashSuite, PublishSuite
 from suites.publish_world import AT, DIMENSION, LATER, Faults, Stores, draft, expected, state, world
 
 from memory_pipelines.settings import Settings
-from memory_pipelines.stores import publish, schema
+from memory_pipelines.stores import database, publish
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryVectors
 from memory_pipelines.stores.publish import OwnerState
 from memory_pipelines.stores.relational import PostgresAuthority
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.embedded
 
 @pytest.fixture(scope="module")
 def engine(embedded: Settings) -> Iterator[sa.Engine]:
-    engine = schema.connect(embedded.postgres_url)
+    engine = database.connect(embedded.postgres_url)
     yield engine
     engine.dispose()
 

@@ -15,8 +15,9 @@ from suites.publish_world import draft, world
 from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.model import Owner
 from memory_pipelines.settings import Settings
-from memory_pipelines.stores import schema
+from memory_pipelines.stores import schema, statements
 from memory_pipelines.stores.base import Person
+from memory_pipelines.stores.database import connect
 from memory_pipelines.stores.ledger import Ledger
 from memory_pipelines.stores.relational import Batch, OwnerChange, PostgresAuthority
 
@@ -30,7 +31,7 @@ def database(embedded: Settings) -> Iterator[sa.Engine]:
     admin = sa.create_engine(url, isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
         connection.execute(sa.text("CREATE DATABASE relational_suite"))
-    engine = schema.connect(url.set(database="relational_suite").render_as_string(hide_password=False))
+    engine = connect(url.set(database="relational_suite").render_as_string(hide_password=False))
     yield engine
     engine.dispose()
     with admin.connect() as connection:
@@ -128,7 +129,9 @@ class TestAuthority(AuthoritySuite):
         authority.commit(shown, AT)
         with engine.begin() as connection:
             until = AT.replace(year=2900)
-            schema.upsert(connection, schema.suppressions, [{"owner": owner.key, "turn_id": "turn-1", "until": until}])
+            statements.upsert(
+                connection, schema.suppressions, [{"owner": owner.key, "turn_id": "turn-1", "until": until}]
+            )
         hidden = Batch("h", 1, "preparing", (OwnerChange(owner, hide=(memory,)),))
         authority.prepare(hidden, [], AT)
         reader = threading.get_ident()
@@ -219,7 +222,7 @@ def locks(engine: sa.Engine, granted: bool) -> list[int]:
 
 def test_a_server_that_goes_away_is_named_by_its_setting(engine: sa.Engine) -> None:
     def work() -> None:
-        with schema.translated(), engine.begin() as connection:
+        with statements.translated(), engine.begin() as connection:
             pid = connection.execute(sa.text("SELECT pg_backend_pid()")).scalar_one()
             with engine.begin() as other:
                 other.execute(sa.text("SELECT pg_terminate_backend(:pid)"), {"pid": pid})
@@ -235,7 +238,7 @@ def test_a_server_that_goes_away_is_named_by_its_setting(engine: sa.Engine) -> N
 def test_refused_credentials_name_the_setting(embedded: Settings) -> None:
     url = sa.make_url(embedded.postgres_url).set(password="wrong-password")
     with pytest.raises(SettingError, match="refuses the user or password of MEMORY_PIPELINES_POSTGRES_URL") as error:
-        schema.connect(url.render_as_string(hide_password=False))
+        connect(url.render_as_string(hide_password=False))
     assert "wrong-password" not in str(error.value)
 
 
@@ -246,7 +249,7 @@ def test_two_processes_may_start_on_an_empty_database_at_once(embedded: Settings
         connection.execute(sa.text("CREATE DATABASE empty_suite"))
     text = url.set(database="empty_suite").render_as_string(hide_password=False)
     with ThreadPoolExecutor(4) as pool:
-        engines = list(pool.map(schema.connect, [text] * 4))
+        engines = list(pool.map(connect, [text] * 4))
     assert [Ledger(e).touched_days() for e in engines] == [{}] * 4
     for engine in engines:
         engine.dispose()
@@ -261,7 +264,7 @@ def test_no_text_is_sampled_for_the_planner(engine: sa.Engine) -> None:
     task = {"owner": "o", "week": "2024-05-13", "kind": "k", "text": secret, "due_at": None, "done": False}
     rows = [{"task_id": f"{i:032d}", **task} for i in range(number)]
     with engine.begin() as connection:
-        schema.upsert(connection, schema.reflection_tasks, rows)
+        statements.upsert(connection, schema.reflection_tasks, rows)
         connection.execute(sa.text("ANALYZE"))
         sampled = connection.execute(
             sa.text(

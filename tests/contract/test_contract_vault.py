@@ -7,12 +7,12 @@ import sqlalchemy as sa
 from suites.keyring_suite import TABLES, KeyRingSuite
 
 from memory_pipelines.settings import Settings
-from memory_pipelines.stores import schema
+from memory_pipelines.stores import database
 
 
 @pytest.fixture
 def engine(embedded: Settings) -> Iterator[sa.Engine]:
-    engine = schema.connect(embedded.postgres_url)
+    engine = database.connect(embedded.postgres_url)
     yield engine
     with engine.begin() as connection:
         for table in TABLES:

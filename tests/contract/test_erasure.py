@@ -18,7 +18,7 @@ from memory_pipelines.erasure.scan import gather, residues
 from memory_pipelines.errors import IntegrityError, PermanentError, TransientError
 from memory_pipelines.model import Owner
 from memory_pipelines.settings import Settings
-from memory_pipelines.stores import schema
+from memory_pipelines.stores import database, schema
 from memory_pipelines.stores.base import GraphStore, HotStore, Lake, Replace
 from memory_pipelines.stores.cold import S3Cold
 from memory_pipelines.stores.exclusion import Exclusion
@@ -34,7 +34,7 @@ def engine(embedded: Settings) -> Iterator[sa.Engine]:
     with sa.create_engine(embedded.postgres_url, isolation_level="AUTOCOMMIT").connect() as connection:
         connection.execute(sa.text("CREATE DATABASE erasure"))
     url = sa.make_url(embedded.postgres_url).set(database="erasure")
-    engine = schema.connect(url.render_as_string(hide_password=False))
+    engine = database.connect(url.render_as_string(hide_password=False))
     yield engine
     engine.dispose()
 
@@ -42,7 +42,7 @@ def engine(embedded: Settings) -> Iterator[sa.Engine]:
 @pytest.fixture
 def world(engine: sa.Engine, embedded: Settings, bolt: GraphStore, tmp_path: Path) -> Iterator[World]:
     schema.metadata.drop_all(engine)
-    schema.connect(engine.url.render_as_string(hide_password=False)).dispose()
+    database.connect(engine.url.render_as_string(hide_password=False)).dispose()
     vectors = MilvusVectors(embedded.milvus_url, embedded.milvus_token, "erasure")
     vectors.ensure(DIMENSION)
     hot = RedisHot(embedded.redis_url)
@@ -180,7 +180,7 @@ def test_the_lock_goes_with_its_session(engine: sa.Engine) -> None:
 
 
 def test_a_thread_does_not_wait_for_itself() -> None:
-    lock = Exclusion(schema.connect("sqlite://"))
+    lock = Exclusion(database.connect("sqlite://"))
     with lock.shared(), pytest.raises(IntegrityError), lock.alone():
         raise AssertionError("not alone")
     with lock.alone():

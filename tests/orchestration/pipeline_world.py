@@ -27,7 +27,7 @@ from memory_pipelines.settings import Settings
 from memory_pipelines.slices.emotion import label_emotions
 from memory_pipelines.slices.entities import label_entities
 from memory_pipelines.slices.intent import label_intents
-from memory_pipelines.stores import schema
+from memory_pipelines.stores import database, schema
 from memory_pipelines.stores.canonical import canonical_hash
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryLake, MemoryVectors
 from memory_pipelines.tables import (
@@ -142,7 +142,7 @@ def in_memory(**settings: Any) -> Platform:
     vectors.ensure(platform.embedder.dimension)
     stores = {
         "lake": MemoryLake(),
-        "engine": schema.connect("sqlite://"),
+        "engine": database.connect("sqlite://"),
         "vectors": vectors,
         "graph": MemoryGraph(),
         "hot": MemoryHot(platform.clock),
@@ -340,7 +340,7 @@ class House:
         local.up(self.home)
         platform = self.platform()
         _clear(platform)
-        schema.metadata.drop_all(schema.connect(platform.settings.postgres_url))
+        schema.metadata.drop_all(database.connect(platform.settings.postgres_url))
         platform.close()
         for name in ("lake", "inbox", "dagster"):
             shutil.rmtree(self.home / name, ignore_errors=True)

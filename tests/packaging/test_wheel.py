@@ -27,7 +27,7 @@ import memory_pipelines
 assert "site" in memory_pipelines.__file__, memory_pipelines.__file__
 from memory_pipelines.recall import Recall
 from memory_pipelines.stores import cold, graph, hot, relational, vectors
-from memory_pipelines.stores.schema import connect
+from memory_pipelines.stores.database import connect
 from memory_pipelines.models.embeddings import load_embedder
 from memory_pipelines.settings import Settings
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryVectors

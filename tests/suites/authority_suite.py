@@ -9,7 +9,7 @@ from suites.publish_world import AT, LATER, draft, world
 
 from memory_pipelines.errors import PermanentError
 from memory_pipelines.model import Owner
-from memory_pipelines.stores import schema
+from memory_pipelines.stores import schema, statements
 from memory_pipelines.stores.base import Person, StoredMemory
 from memory_pipelines.stores.relational import Batch, OwnerChange, PostgresAuthority, Visible
 
@@ -116,10 +116,10 @@ class AuthoritySuite:
         ids = self.show(authority, owner, 1, 2, 3)
         with engine.begin() as connection:
             rows = [("turn-1", LATER), ("turn-2", LATER + timedelta(days=9)), ("no memory's", LATER)]
-            schema.upsert(
+            statements.upsert(
                 connection, schema.suppressions, [{"owner": owner.key, "turn_id": t, "until": u} for t, u in rows]
             )
-            schema.upsert(connection, schema.suppressions, [{"owner": "x", "turn_id": "turn-3", "until": LATER}])
+            statements.upsert(connection, schema.suppressions, [{"owner": "x", "turn_id": "turn-3", "until": LATER}])
         assert authority.person(owner, AT).suppressed == {ids[0], ids[1]}
         assert authority.person(owner, LATER).suppressed == {ids[1]}
         assert authority.person(owner, LATER + timedelta(days=9)).suppressed == frozenset()
@@ -133,7 +133,7 @@ class AuthoritySuite:
             past, future = AT.replace(year=2000), AT.replace(year=2900)
             rows = [{"owner": owner.key, "turn_id": "turn-1", "until": past}]
             rows.append({"owner": owner.key, "turn_id": "turn-2", "until": future})
-            schema.upsert(connection, schema.suppressions, rows)
+            statements.upsert(connection, schema.suppressions, rows)
         assert authority.person(owner).suppressed == {ids[1]}
 
     def test_counts_routes_and_graphs(self, authority: PostgresAuthority, owner: Owner) -> None:

@@ -20,13 +20,13 @@ from memory_pipelines.landing.land import land_file
 from memory_pipelines.model import Owner, Tier, stable_hash
 from memory_pipelines.slices.clean import clean_turns
 from memory_pipelines.slices.exchanges import cut_exchanges
-from memory_pipelines.stores import schema
+from memory_pipelines.stores import database, schema
 from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, Lake, Replace, VectorStore, cold_key
 from memory_pipelines.stores.exclusion import Exclusion
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryLake, MemoryVectors
 from memory_pipelines.stores.ledger import Ledger
 from memory_pipelines.stores.relational import PostgresAuthority
-from memory_pipelines.stores.schema import upsert
+from memory_pipelines.stores.statements import upsert
 from memory_pipelines.tables import (
     ALL,
     DECISIONS,
@@ -217,7 +217,7 @@ def is_anns(row: Row) -> bool:
 def in_memory() -> World:
     vectors = MemoryVectors()
     vectors.ensure(DIMENSION)
-    engine = schema.connect("sqlite://")
+    engine = database.connect("sqlite://")
     return World(engine, MemoryLake(), vectors, MemoryGraph(), MemoryHot(), MemoryCold())
 
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from suites.publish_world import DIMENSION, LATER, Faults, Stores, world
 
 from memory_pipelines.settings import Settings
-from memory_pipelines.stores import schema
+from memory_pipelines.stores import database
 from memory_pipelines.stores.relational import PostgresAuthority
 
 COLLECTION = "publish_suite"
@@ -25,7 +25,7 @@ def open_stores(settings: Settings) -> Stores:
     from memory_pipelines.stores.hot import RedisHot
     from memory_pipelines.stores.vectors import MilvusVectors
 
-    engine = schema.connect(settings.postgres_url)
+    engine = database.connect(settings.postgres_url)
     vectors = MilvusVectors(settings.milvus_url, settings.milvus_token, COLLECTION)
     vectors.ensure(DIMENSION)
     graph = Neo4jGraph(settings.neo4j_url, settings.neo4j_user, settings.neo4j_password, settings.neo4j_database)

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from memory_pipelines.errors import PermanentError
 from memory_pipelines.model import day_start, stable_hash, touched_days
-from memory_pipelines.stores.base import ChunkCounts, LandedChunk, Progress, Readmitted, SourceNote, Watermark
 from memory_pipelines.stores.ledger import Ledger
+from memory_pipelines.stores.notes import ChunkCounts, LandedChunk, Progress, Readmitted, SourceNote, Watermark
 
 AT = datetime(2026, 3, 1, 4, 5, 6, 789, tzinfo=UTC)
 DAY, NEXT = "2026-02-10", "2026-02-11"

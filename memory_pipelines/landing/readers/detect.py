@@ -62,6 +62,8 @@ def _text(head: bytes) -> str:
 
 
 def _log_format(text: str) -> str:
+    if not text.strip():
+        return "irc"  # nothing was written yet: no reader finds a row in it
     lines = text.splitlines()
     counts = {"whatsapp": sum(map(whatsapp.begins, lines)), "irc": sum(map(irc.says, lines))}
     best = max(counts, key=lambda name: counts[name])
@@ -79,7 +81,7 @@ def _json_format(text: str, suffix: str) -> str:
     if found is not None:
         return found
     if suffix == ".json":
-        if not text.startswith(("[", "{"), start):
+        if text[start:] and not text.startswith(("[", "{"), start):
             raise InputError("no reader for this: it is no JSON")
         return "json"
     return "json" if array else "jsonl"

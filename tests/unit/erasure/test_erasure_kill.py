@@ -16,7 +16,7 @@ from suites.erasure_world import ANN, BOB, ERASED_AT, SECRET, Killed, World, is_
 
 from memory_pipelines import erasure
 from memory_pipelines.errors import StoreUnavailableError, TransientError
-from memory_pipelines.stores import schema
+from memory_pipelines.stores import database
 
 WRITES = {
     "lake": ("write", "purge"),
@@ -70,7 +70,7 @@ def _filled() -> tuple[World, bytes]:
 def filled() -> World:
     """A fresh copy of the filled world."""
     world, content = _filled()
-    engine = schema.connect("sqlite://")
+    engine = database.connect("sqlite://")
     with engine.connect() as connection:
         driver = connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
@@ -148,7 +148,7 @@ def fresh(world: World) -> World:
         driver = connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
         saved = driver.serialize()
-    engine = schema.connect("sqlite://")
+    engine = database.connect("sqlite://")
     with engine.connect() as connection:
         other = connection.connection.driver_connection
         assert isinstance(other, sqlite3.Connection)

@@ -12,7 +12,7 @@ from memory_pipelines import erasure
 from memory_pipelines.model import Owner
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.ledger import Ledger
-from memory_pipelines.stores.schema import upsert
+from memory_pipelines.stores.statements import upsert
 from memory_pipelines.tables import BEHAVIOUR, QUARANTINE, TURNS
 
 BEFORE = datetime(2024, 5, 20, tzinfo=UTC)

@@ -17,11 +17,12 @@ from memory_pipelines.landing.land import land_file
 from memory_pipelines.landing.sources import local_source
 from memory_pipelines.model import FIRST_DAY, TOUCHED_DAYS, Owner, shift_day
 from memory_pipelines.slices.clean import clean_turns
-from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import ChunkCounts, LandedChunk, Replace, Watermark
+from memory_pipelines.stores import database
+from memory_pipelines.stores.base import Replace
 from memory_pipelines.stores.canonical import canonical_hash
 from memory_pipelines.stores.fakes import MemoryLake
 from memory_pipelines.stores.ledger import Ledger
+from memory_pipelines.stores.notes import ChunkCounts, LandedChunk, Watermark
 from memory_pipelines.tables import BEHAVIOUR, QUARANTINE, TURNS, TableSpec
 
 LANDED_AT = datetime(2024, 6, 1, tzinfo=UTC)
@@ -64,7 +65,7 @@ class World:
 
     def __init__(self) -> None:
         self.lake = FragileLake()
-        self.ledger = FragileLedger(schema.connect("sqlite://"))
+        self.ledger = FragileLedger(database.connect("sqlite://"))
 
     def land(self, path: Path, chunk_rows: int = 3, landed_at: datetime = LANDED_AT) -> ChunkCounts | None:
         return land_file(

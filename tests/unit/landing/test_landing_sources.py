@@ -20,11 +20,11 @@ from memory_pipelines.landing.land import land_file
 from memory_pipelines.landing.sources import find, local_source, log_files
 from memory_pipelines.settings import Settings
 from memory_pipelines.slices.clean import clean_turns
-from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import ChunkCounts
+from memory_pipelines.stores import database
 from memory_pipelines.stores.canonical import canonical_hash
 from memory_pipelines.stores.fakes import MemoryLake
 from memory_pipelines.stores.ledger import Ledger
+from memory_pipelines.stores.notes import ChunkCounts
 from memory_pipelines.tables import BEHAVIOUR, QUARANTINE, TURNS
 
 AT = datetime(2024, 5, 17, 8, tzinfo=UTC)
@@ -35,7 +35,7 @@ class Place:
 
     def __init__(self) -> None:
         self.lake = MemoryLake()
-        self.ledger = Ledger(schema.connect("sqlite://"))
+        self.ledger = Ledger(database.connect("sqlite://"))
 
     def land(self, source: Any, chunk_rows: int = 4) -> ChunkCounts | None:
         return land_file(

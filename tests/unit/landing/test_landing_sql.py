@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memory_pipelines.errors import InputError
 from memory_pipelines.landing.mapping import Mapping
 from memory_pipelines.landing.sql import MOST_EDGE, SqlTable
-from memory_pipelines.stores.base import Watermark
+from memory_pipelines.stores.notes import Watermark
 
 AT = datetime(2024, 5, 17, 8)  # noqa: DTZ001 - as a table without zones has it
 TABLE = SqlTable("CHAT_URL", "messages", "changed_at")

@@ -16,7 +16,7 @@ from memory_pipelines.model import Owner
 from memory_pipelines.recall import Recall
 from memory_pipelines.recall.person import MAX_NOTED, JointSnapshots, Subjects
 from memory_pipelines.recall.snapshot import Snapshot
-from memory_pipelines.stores import schema
+from memory_pipelines.stores import database
 from memory_pipelines.stores.base import GraphEdge, Links
 from memory_pipelines.stores.links import IdentityLinks
 
@@ -56,7 +56,7 @@ class Watched:
 
 @pytest.fixture
 def engine() -> Iterator[sa.Engine]:
-    engine = schema.connect("sqlite://")
+    engine = database.connect("sqlite://")
     yield engine
     engine.dispose()
 

@@ -6,14 +6,14 @@ import pytest
 import sqlalchemy as sa
 from suites.publish_world import DIMENSION, Stores
 
-from memory_pipelines.stores import schema
+from memory_pipelines.stores import database
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryVectors
 from memory_pipelines.stores.relational import PostgresAuthority
 
 
 @pytest.fixture
 def engine() -> Iterator[sa.Engine]:
-    engine = schema.connect("sqlite://")
+    engine = database.connect("sqlite://")
     yield engine
     engine.dispose()
 

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from suites.ledger_suite import AT, LedgerSuite, chunk
 
 from memory_pipelines.errors import SettingError
-from memory_pipelines.stores import schema
+from memory_pipelines.stores import database
 from memory_pipelines.stores.ledger import Ledger, Plan
 
 DAYS = ("2026-02-10", "2026-02-11")
@@ -65,7 +65,7 @@ class Runs(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.engine = schema.connect("sqlite://")
+        self.engine = database.connect("sqlite://")
         self.ledger = Ledger(self.engine)
         self.landed: Rows = {day: {} for day in DAYS}
         self.lake: list[Rows] = [{day: {} for day in DAYS}]
@@ -194,7 +194,7 @@ def test_two_runs_of_one_day_in_every_order(steps: int) -> None:
 
 
 def test_a_lake_keeps_its_number_of_buckets() -> None:
-    ledger = Ledger(schema.connect("sqlite://"))
+    ledger = Ledger(database.connect("sqlite://"))
     ledger.fix_buckets(8)
     ledger.fix_buckets(8)
     with pytest.raises(SettingError, match="cut into 8 buckets: set MEMORY_PIPELINES_BUCKETS"):
@@ -202,7 +202,7 @@ def test_a_lake_keeps_its_number_of_buckets() -> None:
 
 
 def test_nights_only_go_on() -> None:
-    ledger = Ledger(schema.connect("sqlite://"))
+    ledger = Ledger(database.connect("sqlite://"))
     assert ledger.last_night() is None
     for night in (AT, AT - timedelta(days=1)):
         ledger.note_night(night)

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from suites.authority_suite import AuthoritySuite, assert_silent
 
 from memory_pipelines.errors import IntegrityError, SettingError, StoreUnavailableError
-from memory_pipelines.stores import schema
+from memory_pipelines.stores import database, schema, statements
 
 
 class TestAuthority(AuthoritySuite):
@@ -17,7 +17,7 @@ class TestAuthority(AuthoritySuite):
 def test_a_database_that_is_not_there_names_the_setting() -> None:
     url = "postgresql+psycopg://somebody:hush@127.0.0.1:1/memory"
     with pytest.raises(StoreUnavailableError, match="MEMORY_PIPELINES_POSTGRES_URL") as error:
-        schema.connect(url)
+        database.connect(url)
     assert error.value.setting == "MEMORY_PIPELINES_POSTGRES_URL"
     assert error.value.store == "relational"
     assert_silent(error.value, "hush", "somebody")
@@ -35,13 +35,13 @@ def test_a_database_that_is_not_there_names_the_setting() -> None:
 )
 def test_a_url_that_can_never_work_names_the_setting(url: str) -> None:
     with pytest.raises(SettingError, match="OTHER_SETTING must be") as error:
-        schema.connect(url, "OTHER_SETTING")
+        database.connect(url, "OTHER_SETTING")
     assert_silent(error.value, "hush")
 
 
 def test_connecting_again_keeps_what_is_there(tmp_path: Path) -> None:
     for expected in (1, 2):
-        engine = schema.connect(f"sqlite:///{tmp_path}/ledger.db")
+        engine = database.connect(f"sqlite:///{tmp_path}/ledger.db")
         with engine.begin() as connection:
             assert schema.next_touch(connection) == expected
         engine.dispose()
@@ -49,22 +49,22 @@ def test_connecting_again_keeps_what_is_there(tmp_path: Path) -> None:
 
 def test_a_database_of_another_version_is_refused(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/other.db"
-    engine = schema.connect(url)
-    schema.connect(url)
+    engine = database.connect(url)
+    database.connect(url)
     with engine.begin() as connection:
         connection.execute(schema.schema_version.update().values(version=schema.SCHEMA_VERSION + 1))
     engine.dispose()
     with pytest.raises(IntegrityError, match=f"has schema {schema.SCHEMA_VERSION + 1}, this version needs"):
-        schema.connect(url)
+        database.connect(url)
 
 
 def test_a_pool_without_a_free_connection_is_a_store_that_does_not_answer() -> None:
-    with pytest.raises(StoreUnavailableError, match="TimeoutError"), schema.translated():
+    with pytest.raises(StoreUnavailableError, match="TimeoutError"), statements.translated():
         raise sa.exc.TimeoutError("QueuePool limit reached")
 
 
 def test_an_upsert_without_rows_does_nothing() -> None:
-    engine = schema.connect("sqlite://")
+    engine = database.connect("sqlite://")
     with engine.begin() as connection:
-        schema.upsert(connection, schema.people, [])
+        statements.upsert(connection, schema.people, [])
         assert connection.execute(sa.select(schema.people)).all() == []

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memory_pipelines.stores import schema
+from memory_pipelines.stores import database
 from memory_pipelines.stores.tasks import TaskList
 
 WEEK = "2024-05-13"
@@ -26,7 +26,7 @@ def task(name: str, text: str = "call back", day: int = 20) -> dict[str, Any]:
 
 @pytest.fixture
 def tasks() -> TaskList:
-    return TaskList(schema.connect("sqlite://"))
+    return TaskList(database.connect("sqlite://"))
 
 
 def ids(tasks: TaskList) -> list[str]:
