@@ -5,14 +5,20 @@ here: running or judging anything. Each converter reads a folder of the data and
 a set is kept in the repository.
 
 Assumptions. Times: only LoCoMo has them (of sessions; turns follow 30 seconds apart); elsewhere conversation
-``k`` begins ``k`` hours after ``BEGIN`` and its messages follow a minute apart. Speakers: in LoCoMo both are
+``k`` begins ``k`` hours after ``BEGIN`` and its messages follow a minute apart. MemDaily and MemoryBank have times
+too: MemDaily's are of clocks in China; MemoryBank's are days, on which dialogues begin at ``BEGIN``'s hour and
+messages follow a minute apart. Speakers: in LoCoMo both are
 people, each a subject. In CrossWOZ a subject is the annotator who played the customer, in tau-bench the
-customer whose id a tool told, in JDDC each line is one customer. JDDC has no roles: within a line of
+customer whose id a tool told, in ABCD the customer of the scenario, in SGD and USS each dialogue is one customer, in
+MemDaily each trajectory one user, in JDDC each line is one customer. JDDC has no roles: within a line of
 questions (``train.enc``) speakers are taken to alternate, the customer first, and the line of answers
 (``train.dec``) is the agent's; that is often wrong, so this set shows cleaning and accounts, not quality.
+Ratings of USS: the one of a whole dialogue (its last line, which nobody said) is an event of the kind ``rating``,
+the mean of its annotators; those of single messages are left out.
 """
 
 import csv
+import gzip
 import io
 import json
 import re
@@ -57,6 +63,12 @@ class DataSet:
 def locomo(data: Path, file: Path) -> None:
     """The first conversation of the dev set, as native JSON lines."""
     _write_lines(file, locomo_rows(locomo_sample(data)))
+
+
+def locomo_all(data: Path, file: Path) -> None:
+    """All conversations of the dev set, as native JSON lines."""
+    samples = json.loads((data / "locomo" / "locomo_dev.json").read_text(encoding="utf-8"))
+    _write_lines(file, (row for sample in samples for row in locomo_rows(sample)))
 
 
 def locomo_rows(sample: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -131,11 +143,15 @@ def crosswoz_rows(dialogues: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def jddc(data: Path, file: Path) -> None:
     """The first 20,000 messages, as CSV."""
+    jddc_csv(data, file, JDDC_ROWS)
+
+
+def jddc_csv(data: Path, file: Path, limit: int) -> None:
     folder = data / "jddc_baseline_zh"
     with (folder / "train.enc").open(encoding="utf-8") as asked, (folder / "train.dec").open(encoding="utf-8") as told:
         pairs = list(zip(asked, told, strict=True))
     stream = io.StringIO(newline="")
-    rows = list(islice(jddc_rows(pairs), JDDC_ROWS))
+    rows = list(islice(jddc_rows(pairs), limit))
     writer = csv.DictWriter(stream, list(rows[0]))
     writer.writeheader()
     writer.writerows(rows)
@@ -183,7 +199,114 @@ def tau_bench_rows(shown: list[tuple[str, str]]) -> Iterator[dict[str, Any]]:
         yield _conversation(k, name, customer, [(role, None if body == "None" else body) for role, body in said])
 
 
+# ---- MemDaily
+
+
+def memdaily(data: Path, file: Path) -> None:
+    """All trajectories; messages keep their fields, so that their times are the mapping's business."""
+    _write_lines(
+        file,
+        (
+            row
+            for path in sorted((data / "memdaily_zh").glob("*.json"))
+            for row in memdaily_rows(path.stem, json.loads(path.read_text(encoding="utf-8")))
+        ),
+    )
+
+
+def memdaily_rows(name: str, trajectories: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for trajectory in trajectories:
+        owner = f"{name}/{trajectory['tid']}"
+        for message in trajectory["message_list"]:
+            yield message | {"owner": owner, "mid": f"{owner}/{message['mid']}"}
+
+
+# ---- MemoryBank
+
+
+def memorybank(data: Path, file: Path) -> None:
+    """The histories in both languages; people of the two are two."""
+    _write_lines(
+        file,
+        (
+            row
+            for language in ("cn", "en")
+            for row in memorybank_rows(
+                json.loads((data / "memorybank" / f"memory_bank_{language}.json").read_text(encoding="utf-8"))
+            )
+        ),
+    )
+
+
+def memorybank_rows(people: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for name, person in people.items():
+        for day, exchanges in person["history"].items():
+            at = datetime.fromisoformat(day).replace(hour=BEGIN.hour, tzinfo=UTC)
+            said = [pair for each in exchanges for pair in (("user", each["query"]), ("assistant", each["response"]))]
+            for i, (role, text) in enumerate(said):
+                yield {
+                    "conversation_id": f"{name}/{day}",
+                    "user_id": name,
+                    "role": role,
+                    "occurred_at": (at + timedelta(minutes=i)).isoformat(),
+                    "text": text,
+                }
+
+
+# ---- SGD, USS, ABCD
+
+
+def sgd(data: Path, file: Path) -> None:
+    """All dialogues, as OpenAI messages."""
+    dialogues = [
+        dialogue
+        for path in sorted((data / "sgd" / "train").glob("dialogues_*.json.gz"))
+        for dialogue in json.loads(gzip.decompress(path.read_bytes()))
+    ]
+    _write_lines(file, sgd_rows(dialogues))
+
+
+def sgd_rows(dialogues: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for k, dialogue in enumerate(dialogues):
+        said = [(_SIDES[turn["speaker"]], turn["utterance"]) for turn in dialogue["turns"]]
+        yield _conversation(k, dialogue["dialogue_id"], dialogue["dialogue_id"], said)
+
+
+def uss(data: Path, file: Path) -> None:
+    """All dialogues, as rows; each ends in its rating."""
+    text = (data / "uss_satisfaction" / "SGD.txt").read_text(encoding="utf-8")
+    _write_lines(file, uss_rows(text))
+
+
+def uss_rows(text: str) -> Iterator[dict[str, Any]]:
+    for k, block in enumerate(filter(None, (block.strip("\n") for block in text.split("\n\n")))):
+        for i, line in enumerate(block.split("\n")):
+            side, said, _, ratings = line.split("\t")
+            row = {"user_id": f"uss-{k}", "conversation_id": f"uss-{k}", "occurred_at": _time(k, i)}
+            if said == "OVERALL":
+                marks = [int(mark) for mark in ratings.split(",")]
+                yield row | {"kind": "rating", "value": sum(marks) / len(marks), "reference": f"uss-{k}"}
+            else:
+                yield row | {"role": _SIDES[side], "text": said}
+
+
+def abcd(data: Path, file: Path) -> None:
+    """The sample's dialogues, as OpenAI messages; what the agent clicked has the role ``tool``."""
+    path = data / "abcd_partial" / "abcd_sample.json"
+    _write_lines(file, abcd_rows(json.loads(path.read_text(encoding="utf-8"))))
+
+
+def abcd_rows(dialogues: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    roles = {"customer": "user", "agent": "assistant", "action": "tool"}
+    for k, dialogue in enumerate(dialogues):
+        said = [(roles[side], text) for side, text in dialogue["original"]]
+        customer = dialogue["scenario"]["personal"]["customer_name"]
+        yield _conversation(k, str(dialogue["convo_id"]), customer, said)
+
+
 # ---- what they share
+
+_SIDES = {"USER": "user", "SYSTEM": "assistant"}
 
 
 def _conversation(k: int, name: str, user: str, said: list[tuple[str, str | None]]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from memory_pipelines.stores.notes import ChunkCounts, LandedChunk, LandingLedge
 from memory_pipelines.tables import BEHAVIOUR, QUARANTINE, TURNS, TableSpec
 
 CHUNK_ROWS = 50_000
-CHUNK_CHARACTERS = 64 << 20
+CHUNK_CHARACTERS = 32 << 20
 """A chunk ends with the row that reaches one of the two: long messages do not make it large."""
 
 Clean = Callable[[pa.Table], tuple[pa.Table, dict[str, int]]]

@@ -6,7 +6,7 @@ it is, so that its row reaches quarantine with what was read.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Mapping as Dict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
@@ -21,6 +21,8 @@ from memory_pipelines.errors import InputError
 from memory_pipelines.model import Role, canonical_json, stable_hash
 
 FILE_NAME = "mapping.yaml"
+MOST_BYTES = 1 << 20
+MOST_DEPTH = 8
 
 FORMATS = (
     "jsonl",
@@ -196,6 +198,8 @@ def find_mapping(path: Path, root: Path) -> Path | None:
 def load_mapping(path: Path) -> Mapping:
     """Read a mapping. Raises InputError that names the fault."""
     try:
+        if path.stat().st_size > MOST_BYTES:
+            raise InputError(f"{path.name} is too large for a mapping")
         text = path.read_text("utf-8-sig")
     except OSError as error:
         raise InputError(f"cannot read {path.name}: {error.strerror}") from None
@@ -209,11 +213,8 @@ def parse_mapping(text: str, name: str = FILE_NAME) -> Mapping:
     import yaml
 
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise InputError(f"{name}: write values out; aliases (*name) are not read")  # few lines make millions
+        _check_size(yaml.parse(text, yaml.SafeLoader), name)
         content = yaml.safe_load(text)
-    except RecursionError:
-        raise InputError(f"{name}: it is nested too deep") from None
     except yaml.YAMLError as error:
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         raise InputError(f"{name} is no YAML" + ("" if line is None else f" (line {line + 1})")) from None
@@ -225,6 +226,19 @@ def parse_mapping(text: str, name: str = FILE_NAME) -> Mapping:
     if unknown := sorted(given.keys() - _KEYS):
         raise InputError(f"{name}: unknown key {unknown[0]}; known: {', '.join(sorted(_KEYS))}")
     return Mapping(**{key: _CHECKS[key](value, f"{name}: {key}") for key, value in given.items() if value is not None})
+
+
+def _check_size(events: Iterable[Any], name: str) -> None:
+    """A few lines of YAML can stand for millions of values, or take hours: by aliases, or by depth."""
+    import yaml
+
+    depth = 0
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            raise InputError(f"{name}: write values out; aliases (*name) are not read")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MOST_DEPTH:
+            raise InputError(f"{name}: it is nested too deep")
 
 
 def _one_of(known: tuple[str, ...]) -> Callable[[Any, str], str]:

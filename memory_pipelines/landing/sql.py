@@ -62,7 +62,8 @@ class SqlTable:
     def pages(
         self, after: Watermark | None, first: int, size: int, mapping: Mapping | None
     ) -> Iterator[tuple[list[RawRow], Watermark]]:
-        """The rows from a watermark on, in the column's order, at most ``size`` at a time, each with the watermark after it.
+        """The rows from a watermark on, in the column's order, in runs of at most ``size``, each with the watermark
+        after it.
 
         ``first``: position of the first row. Rows whose column is null are not read (see ``without``).
         Raises InputError (no such variable, table or column, or one without an order), StoreUnavailableError."""

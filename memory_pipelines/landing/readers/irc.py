@@ -4,16 +4,25 @@ Belongs here: the lines that the common clients and loggers write. Does not belo
 (``mapping``). Each nick is a user; joins, topics and notices have the role ``system``. Lines mostly carry a
 clock time only. The day is that of the latest line that names one (``--- Day changed``, ``Log opened``), else
 ``date`` of the mapping, else the day in the file's name; it goes on by one where the clock falls by more than
-twelve hours. Without any, a row has no time.
+``SET_BACK``. A clock that goes from 12 to 1 and knows no other hours within the first ``HEAD`` lines counts half
+days; it is taken to begin as it is written. Without a day, a row has no time.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from itertools import chain, pairwise
 from typing import Any, BinaryIO
 
 from memory_pipelines.landing.readers.lines import text_lines
-from memory_pipelines.landing.readers.rows import TRUNCATED, Context, RawRow, Record, numbered, unreadable
+from memory_pipelines.landing.readers.rows import TRUNCATED, Context, RawRow, Record, beginning, numbered, unreadable
+
+HEAD = 2000
+"""So many lines tell whether the clock counts half days."""
+SET_BACK = 2 * 3600
+"""Seconds. A clock that falls by less was set back, or lines of one minute changed places."""
+_DAY = 24 * 3600
 
 _LINE = re.compile(
     r"\[?(?:(?P<date>\d{4}-\d\d-\d\d)[T ])?(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?:\.\d+)?Z?\]?"
@@ -49,9 +58,10 @@ def read_irc(stream: BinaryIO, context: Context) -> Iterator[RawRow]:
 
 def _records(stream: BinaryIO, context: Context) -> Iterator[Record]:
     channel = _channel(context.name)
-    day = context.mapping.date or _day_in(context.name)
-    clock: time | None = None
-    for line, too_long in text_lines(stream):
+    lines = text_lines(stream)
+    head = beginning(lines, HEAD, lambda line: len(line[0]))
+    clock = _Clock(context.mapping.date or _day_in(context.name), half=_counts_half_days(line for line, _ in head))
+    for line, too_long in chain(head, lines):
         if not line.strip():
             continue
         if too_long:
@@ -63,34 +73,67 @@ def _records(stream: BinaryIO, context: Context) -> Iterator[Record]:
                 yield unreadable(line, "malformed_line")
                 continue
             if _TURNS.search(line) is not None and (named := _day_of(line)) is not None:
-                day, clock = named, time(0)
-            yield _row(channel, day, clock, "system", None, line if event is None else event["text"])
+                clock.begin(named)
+            yield _row(channel, clock.at, "system", None, line if event is None else event["text"])
             continue
         try:
             now = time(int(found["hour"]), int(found["minute"]), int(found["second"] or 0))
             if found["date"]:
-                day = date.fromisoformat(found["date"])
-            elif day is not None and clock is not None and _seconds(clock) - _seconds(now) > 12 * 3600:
-                day += timedelta(days=1)
+                clock.day, clock.half, clock.last = date.fromisoformat(found["date"]), False, None
+            clock.tell(now)
         except (ValueError, OverflowError):
             yield unreadable(line, "malformed_line")
             continue
-        clock = now
         said = _SAID.match(found["rest"]) or _TABBED.match(found["rest"]) or _ACTION.match(found["rest"])
         if said is not None:
-            yield _row(channel, day, clock, "user", said["nick"], said["text"] or "")
+            yield _row(channel, clock.at, "user", said["nick"], said["text"] or "")
         elif (event := _EVENT.match(found["rest"])) is not None:
-            yield _row(channel, day, clock, "system", None, event["text"])
+            yield _row(channel, clock.at, "system", None, event["text"])
         else:
             yield unreadable(line, "malformed_line")
 
 
-def _seconds(clock: time) -> int:
-    return clock.hour * 3600 + clock.minute * 60 + clock.second
+@dataclass
+class _Clock:
+    """Day and time of the latest line. ``half``: the clock counts to twelve."""
+
+    day: date | None
+    half: bool
+    last: int | None = None
+    """Seconds of the day."""
+
+    def begin(self, day: date) -> None:
+        self.day, self.last = day, 0
+
+    def tell(self, now: time) -> None:
+        """What the clock says next. Raises OverflowError behind the last day there is."""
+        seconds = now.hour * 3600 + now.minute * 60 + now.second
+        if self.last is not None:
+            turn = _DAY // 2 if self.half else _DAY
+            seconds = seconds % turn + self.last // turn * turn
+            if self.last - seconds > SET_BACK:
+                seconds += turn
+        if seconds >= _DAY and self.day is not None:
+            self.day += timedelta(days=1)
+        self.last = seconds % _DAY
+
+    @property
+    def at(self) -> str | None:
+        """Local time, None without a day."""
+        return (
+            None
+            if self.day is None
+            else (datetime.combine(self.day, time(0)) + timedelta(seconds=self.last or 0)).isoformat()
+        )
 
 
-def _row(channel: str, day: date | None, clock: time | None, role: str, nick: str | None, text: str) -> dict[str, Any]:
-    at = None if day is None else datetime.combine(day, clock or time(0)).isoformat()
+def _counts_half_days(lines: Iterable[str]) -> bool:
+    found = (_LINE.match(line) for line in lines)
+    hours = [int(line["hour"]) for line in found if line is not None and line["date"] is None]
+    return all(1 <= hour <= 12 for hour in hours) and (12, 1) in pairwise(hours)
+
+
+def _row(channel: str, at: str | None, role: str, nick: str | None, text: str) -> dict[str, Any]:
     return {
         "conversation_id": channel,
         "user_id": nick,

@@ -7,9 +7,12 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, BinaryIO
+from itertools import islice
+from typing import Any, BinaryIO, TypeVar
 
 from memory_pipelines.landing.mapping import Mapping
+
+T = TypeVar("T")
 
 LINE_LIMIT = 16 << 20
 """Longest line of text, or record of a CSV file: a 1 MB message must reach quarantine, not stop the file."""
@@ -36,6 +39,17 @@ class Context:
 
     mapping: Mapping
     name: str = ""
+
+
+def beginning(items: Iterator[T], count: int, size: Callable[[T], int]) -> list[T]:
+    """Up to ``count`` items, fewer if they are long: what a reader may hold to learn how a file is written."""
+    taken, total = list[T](), 0
+    for item in islice(items, count):
+        taken.append(item)
+        total += size(item)
+        if total >= LINE_LIMIT:
+            break
+    return taken
 
 
 Reader = Callable[[BinaryIO, Context], Iterator[RawRow]]

@@ -11,18 +11,28 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, BinaryIO
 
 from memory_pipelines.landing.readers.lines import text_lines
-from memory_pipelines.landing.readers.rows import LINE_LIMIT, TRUNCATED, Context, RawRow, Record, numbered, unreadable
+from memory_pipelines.landing.readers.rows import (
+    LINE_LIMIT,
+    TRUNCATED,
+    Context,
+    RawRow,
+    Record,
+    beginning,
+    numbered,
+    unreadable,
+)
 
 HEAD = 1000
 """So many messages tell the order of dates."""
+FIRST_YEAR = 2009
 
 _MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff"
 _BLANK = "[ \u00a0\u202f\u2009]"
-_HALF = "上午|下午|凌晨|清晨|早上|中午|傍晚|晚上|午前|午後|오전|오후|[AaPp]\\.?[ \u00a0\u202f]?[Mm]\\b\\.?"
+_HALF = "上午|下午|凌晨|清晨|早上|中午|傍晚|晚上|午前|午後|오전|오후|[AaPp]\\.?[ \u00a0\u202f]?[Mm](?![A-Za-z])\\.?"
 _BEGIN = re.compile(
     rf"[{_MARKS}]*(?P<open>\[)?(?P<a>\d{{1,4}})(?P<sep>[./\-年])(?P<b>\d{{1,2}})[./\-月](?P<c>\d{{1,4}})日?"
     rf"[,，]?{_BLANK}*(?:um |at |à |alle |a las )?(?:(?P<before>{_HALF}){_BLANK}*)?"
@@ -77,7 +87,7 @@ def read_whatsapp(stream: BinaryIO, context: Context) -> Iterator[RawRow]:
 def whatsapp_records(stream: BinaryIO, context: Context) -> Iterator[Record]:
     """The messages, without positions."""
     pieces = _pieces(stream)
-    head = list(islice(pieces, HEAD))
+    head = beginning(pieces, HEAD, lambda piece: len(piece.raw))
     messages = [piece for piece in head if isinstance(piece, _Message)]
     orders = _orders([message.begin for message in messages])
     chat = _chat(context.name, messages)
@@ -144,9 +154,11 @@ def _at(begin: re.Match[str], order: str) -> str:
 
 
 def _hour(hour: int, half: str) -> int:
-    """Of 24: 12 AM is 0, 12 PM is 12; 中午1点 is 13."""
+    """Of 24: 12 AM is 0, 12 PM is 12; 中午1点 is 13, 晚上12点 is 0."""
     if half == "中午":
         return hour if hour >= 11 else hour + 12
+    if half == "晚上" and hour == 12:
+        return 0
     if half in _AFTERNOON or half[0] in "pP":
         return hour if hour >= 12 else hour + 12
     return 0 if hour == 12 else hour
@@ -177,13 +189,15 @@ def _order(begins: list[re.Match[str]]) -> str:
     short = all(len(b["a"]) <= 2 and len(b["c"]) <= 2 for b in begins)
     american = begins[0]["sep"] == "/" and any(len(b["a"]) == 1 or len(b["b"]) == 1 for b in begins) and short
     candidates = ["mdy", "dmy"] if american else ["dmy", "mdy"]
-    if short and begins[0]["sep"] == "-":
+    if short and any((b["before"] or b["after"] or "a")[0] > "\u2e80" for b in begins):
+        candidates.insert(0, "ymd")  # telephones that say 下午
+    elif short and begins[0]["sep"] == "-":
         candidates.append("ymd")
     return min(candidates, key=lambda order: _faults(begins, order))  # the first of equals
 
 
 def _faults(begins: list[re.Match[str]], order: str) -> tuple[int, int]:
-    """Dates that do not exist, and steps back in time."""
+    """Dates that do not exist, or are of years before WhatsApp did; and steps back in time."""
     missing = back = 0
     last: datetime | None = None
     for begin in begins:
@@ -192,6 +206,7 @@ def _faults(begins: list[re.Match[str]], order: str) -> tuple[int, int]:
         except ValueError:
             missing += 1
             continue
+        missing += at.year < FIRST_YEAR
         back += last is not None and at < last
         last = at
     return missing, back

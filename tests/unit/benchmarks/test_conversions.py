@@ -1,9 +1,11 @@
 """Public sets as logs: every message once, roles and ids right, times in order. The texts here are invented."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from benchmarks import conversions
+from benchmarks.public_accounts import MEMDAILY, log_sets
+from memory_pipelines.landing.mapping import parse_mapping
 
 LOCOMO: dict[str, Any] = {
     "sample_id": "conv-1",
@@ -75,3 +77,52 @@ def test_tau_bench_splits_messages_and_names_the_customer() -> None:
     ]
     (unnamed,) = conversions.tau_bench_rows([("retail-1", "user: Hi")])
     assert unnamed["user"] == "retail-1"
+
+
+def test_memdaily_keeps_its_fields_and_the_mapping_reads_its_times() -> None:
+    message = {"mid": 3, "message": "我明天去西安", "time": "2024年04月02日 周二 07:48", "place": "x"}
+    (row,) = conversions.memdaily_rows("set", [{"tid": 7, "message_list": [message]}])
+    read = parse_mapping(MEMDAILY).apply(row)
+    assert read["occurred_at"] == datetime(2024, 4, 1, 23, 48, tzinfo=UTC)
+    assert (read["turn_id"], read["user_id"], read["role"], read["text"]) == (
+        "set/7/3",
+        "set/7",
+        "user",
+        "我明天去西安",
+    )
+
+
+def test_memorybank_has_a_question_and_an_answer_a_minute() -> None:
+    said = [{"query": "hi", "response": "hello"}, {"query": "tea?", "response": "yes"}]
+    rows = list(conversions.memorybank_rows({"Ada": {"history": {"2023-04-27": said}}}))
+    assert [(row["role"], row["text"]) for row in rows][1:3] == [("assistant", "hello"), ("user", "tea?")]
+    assert [row["occurred_at"][:16] for row in rows][::3] == ["2023-04-27T09:00", "2023-04-27T09:03"]
+
+
+def test_sgd_and_abcd_name_the_customer() -> None:
+    turns = [{"speaker": "USER", "utterance": "a table"}, {"speaker": "SYSTEM", "utterance": "for how many?"}]
+    (dialogue,) = conversions.sgd_rows([{"dialogue_id": "1_0", "turns": turns}])
+    assert dialogue["user"] == "1_0"
+    assert [message["role"] for message in dialogue["messages"]] == ["user", "assistant"]
+    said = [["customer", "hi"], ["agent", "hello"], ["action", "looked it up"]]
+    (dialogue,) = conversions.abcd_rows(
+        [{"convo_id": 5, "scenario": {"personal": {"customer_name": "ada lee"}}, "original": said}]
+    )
+    assert (dialogue["id"], dialogue["user"]) == ("5", "ada lee")
+    assert [message["role"] for message in dialogue["messages"]] == ["user", "assistant", "tool"]
+
+
+def test_the_rating_of_a_dialogue_in_uss_is_no_turn() -> None:
+    text = "USER\tfind it\tINFORM\t3,3\nSYSTEM\there\tOFFER\t\nUSER\tOVERALL\t\t4,3,5\n\nUSER\tbye\t\t3\n\n"
+    first, second, rating, other = conversions.uss_rows(text)
+    assert [(row["user_id"], row["role"]) for row in (first, second, other)] == [
+        ("uss-0", "user"), ("uss-0", "assistant"), ("uss-1", "user"),
+    ]  # fmt: skip
+    assert (rating["kind"], rating["value"], rating["reference"]) == ("rating", 4.0, "uss-0")
+    assert "text" not in rating
+
+
+def test_every_mapping_of_the_accounts_is_one() -> None:
+    for log_set in log_sets(100):
+        parse_mapping(log_set.mapping)
+        assert bool(log_set.where) != bool(log_set.convert)

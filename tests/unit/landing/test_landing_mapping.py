@@ -152,6 +152,9 @@ def test_a_mapping_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match=r"a\.yaml is not UTF-8"):
         load_mapping(tmp_path / "a.yaml")
+    (tmp_path / "b.yaml").write_text("# " + "x" * (1 << 20))
+    with pytest.raises(InputError, match=r"b\.yaml is too large"):
+        load_mapping(tmp_path / "b.yaml")
 
 
 def test_files_and_digest() -> None:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_pipelines.errors import InputError
+from memory_pipelines.landing import sql
 from memory_pipelines.landing.mapping import Mapping
 from memory_pipelines.landing.sql import MOST_EDGE, SqlTable
 from memory_pipelines.stores.notes import Watermark
@@ -57,6 +58,18 @@ def pull(after: Watermark | None = None, size: int = 2, table: SqlTable = TABLE)
         ids += [row.row["id"] for row in rows if row.row]
         mark = reached
     return ids, mark
+
+
+def test_long_rows_make_short_runs(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql, "CHUNK_CHARACTERS", 120)  # a row has about 80
+    add(engine, *((number, number) for number in range(5)))
+    assert [len(rows) for rows, _ in TABLE.pages(None, 0, 100, None)] == [2, 2, 1]
+
+
+def test_a_column_of_nulls_is_never_read(engine: sa.Engine) -> None:
+    add(engine, (1, None), (2, None))
+    assert pull() == ([], None)
+    assert TABLE.without() == 2
 
 
 def test_rows_come_in_the_columns_order_and_once(engine: sa.Engine) -> None:

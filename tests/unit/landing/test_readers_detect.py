@@ -26,6 +26,7 @@ from memory_pipelines.landing.readers import READERS, detect_format, read_rows
         ("a.json", '[{"text":"x"}]', "json"),
         ("a.json", '{"participants":[],"messages":[{"sender_name":"x"}]}', "json"),
         ("a.json", "[]", "json"),
+        ("a.json", " \n", "json"),
         ("a.jsonl", '[{"text":"x"}]', "json"),
         ("a.json", '[{"title":"x","mapping":{"a":{"message":', "chatgpt"),
         ("a.json", '{"conversations":[{"mapping":{}}]}', "chatgpt"),

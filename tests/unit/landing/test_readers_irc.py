@@ -41,9 +41,28 @@ def test_lines_of_the_server(line: str) -> None:
     assert column(irc("[08:12] <ann> hi", line), "role", "occurred_at")[1] == ("system", "2024-05-17T08:12:00")
 
 
-def test_the_day_goes_on_at_midnight_only() -> None:
-    made = irc("[12:59] <a> x", "[01:00] <a> x", "[23:59] <a> x", "[00:01] <a> x")
-    assert column(made, "occurred_at")[1:] == ["2024-05-17T01:00:00", "2024-05-17T23:59:00", "2024-05-18T00:01:00"]
+def clock(*times: str) -> list[str]:
+    return [at[5:-3] for at in column(irc(*(f"[{time}] <a> x" for time in times)), "occurred_at")]
+
+
+def test_the_day_goes_on_where_the_clock_falls() -> None:
+    assert clock("23:59", "00:01", "08:00") == ["05-17T23:59", "05-18T00:01", "05-18T08:00"]
+    # a channel that was silent over night
+    assert clock("21:00", "12:59", "01:00") == ["05-17T21:00", "05-18T12:59", "05-19T01:00"]
+
+
+def test_a_clock_that_is_set_back_makes_no_day() -> None:
+    assert clock("02:59", "02:00", "02:01", "01:50") == ["05-17T02:59", "05-17T02:00", "05-17T02:01", "05-17T01:50"]
+
+
+def test_a_clock_of_twelve_hours() -> None:
+    made = clock("11:29", "12:10", "01:05", "11:59", "12:01", "12:30", "01:00", "08:00", "02:00")
+    assert made == [
+        "05-17T11:29", "05-17T12:10", "05-17T13:05", "05-17T23:59", "05-18T00:01", "05-18T00:30", "05-18T01:00",
+        "05-18T08:00", "05-18T14:00",
+    ]  # fmt: skip
+    assert clock("12:10", "01:05", "12:01")[1] == "05-17T13:05"
+    assert clock("12:10", "13:00", "12:20", "01:05")[3] == "05-18T01:05", "an hour 13: the clock knows a whole day"
 
 
 @pytest.mark.parametrize(

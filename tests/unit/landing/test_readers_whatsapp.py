@@ -34,6 +34,9 @@ def times(*messages: str, **mapping: str) -> list[str]:
         ("[2024/5/17 中午1:12:30] Ann: hi", "2024-05-17T13:12:30"),
         ("[2024/5/17 凌晨1:12:30] Ann: hi", "2024-05-17T01:12:30"),
         ("2024年5月17日 晚上8:12 - Ann: hi", "2024-05-17T20:12:00"),
+        ("[2024/5/17 晚上12:12:30] Ann: hi", "2024-05-17T00:12:30"),
+        ("[2024/5/17 PM8:12:30] Ann: hi", "2024-05-17T20:12:30"),
+        ("24/5/17 下午8:12 - Ann: hi", "2024-05-17T20:12:00"),
     ],
 )
 def test_ways_to_write_a_time(line: str, at: str) -> None:
@@ -56,6 +59,8 @@ def test_in_doubt_the_form_tells_or_the_mapping() -> None:
     assert times("3/4/24, 10:00 - A: x") == ["2024-03-04T10:00:00"]
     assert times("3/4/24, 10:00 - A: x", date_order="dmy") == ["2024-04-03T10:00:00"]
     assert times("03.04.24, 10:00 - A: x", date_order="ymd") == ["2003-04-24T10:00:00"]
+    assert times("24/3/4 上午10:00 - A: x", "24/3/14 上午10:00 - A: x")[1] == "2024-03-14T10:00:00"
+    assert times("4/3/24 下午10:00 - A: x") == ["2024-04-03T22:00:00"], "there was no WhatsApp in 2004"
 
 
 def test_a_date_that_does_not_exist_stays_as_written() -> None:
