@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets import base, derived, landing, life, reward, upkeep
+from assets import base, derived, intents, landing, life, reward, upkeep
 from jobs import schedules
 from resources.platform import PlatformResource
 
@@ -19,6 +19,7 @@ def build_defs(**overrides: Any) -> dg.Definitions:
             landing.raw_logs,
             *landing.ASSETS,
             *base.ASSETS,
+            *intents.ASSETS,
             *derived.ASSETS,
             *reward.ASSETS,
             *life.ASSETS,

@@ -43,7 +43,7 @@ class Settings:
     tenant: str = _setting("default", "tenant of logs that name none")
     buckets: int = _setting(8, "buckets of subjects for derived tables; fixed once a lake exists")
     scenario: str = _setting("customer_service", "admission profile: customer_service, assistant or entertainment")
-    model_set: str = _setting("base-1", "named set of labelling models, pinned for a backfill")
+    model_set: str = _setting("base-1", "named set of labelling models, pinned for a backfill; see docs/models.md")
     embedder: str = _setting(
         "use", "embedding model: `use`, `e5`, `e5+use`, `onnx:FOLDER`, `openai:MODEL` or `hash`; see docs/models.md"
     )

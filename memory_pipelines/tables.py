@@ -418,6 +418,24 @@ REWARD_EVENTS = TableSpec(
 """What the reward model learns from. ``features`` in the order of ``reward.features.NAMES`` (NaN: not known
 yet); ``expected`` and ``observed`` orders of the 7 days after; ``label`` in [0, 1], null while the window is open."""
 
+LABELLED = TableSpec(
+    "labelled",
+    _schema(
+        text=pa.string(),
+        lang=pa.string(),
+        intent=pa.string(),
+        action=pa.string(),
+        category=pa.string(),
+        source=pa.string(),
+    ),
+    partition_by=(),
+    statistics=("source",),
+    key=("source", "text"),
+    sort_by="source",
+)
+"""What the intent model learns from: an operator's rows, which name nobody (sensitive values are masked as they come
+in). ``action`` and ``category`` are null where unknown; ``source`` is the file's name."""
+
 ALL = (
     TURNS,
     BEHAVIOUR,

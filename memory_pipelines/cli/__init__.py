@@ -12,7 +12,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from memory_pipelines.cli import keys, landing, sample
+from memory_pipelines.cli import keys, labels, landing, sample
 from memory_pipelines.errors import InputError, MemoryPipelinesError
 from memory_pipelines.model import iso, utc
 from memory_pipelines.settings import Settings, documented
@@ -40,6 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     landing.add_commands(commands)
+    labels.add_commands(commands)
 
     command = commands.add_parser("recall", help="what is remembered of a person")
     command.add_argument("query", help="the question; empty for the start of a session")

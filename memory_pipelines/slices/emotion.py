@@ -1,36 +1,38 @@
-"""Step 3: emotion of each exchange, a score in [-1, 1] and a label with strength, by a bilingual lexicon.
+"""Step 3: emotion of each exchange, a score in [-1, 1] and a label with strength.
 
-Belongs here: how words of the lexicon add up. Does not belong here: the words (``data/emotion.yaml``),
-or what an emotion means for impact.
+Belongs here: which scorer a model set means, and how a score becomes a label. Does not belong here: the lexicon's
+rules (``emotion_words``), the trained head (``emotion_head``), or what an emotion means for impact.
+
+Three scorers: rules 1, the lexicon alone; rules 2 without a head ("fast"), a larger lexicon blended with VADER (Hutto
+& Gilbert 2014) for English; rules 2 with a head ("accurate"), a linear model over frozen sentence embeddings and the
+fast score.
 """
 
-import math
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from memory_pipelines import tables
+from memory_pipelines.slices.emotion_words import FAULT, JOY, Lexicon, Reading, load_lexicon, read
 from memory_pipelines.slices.labels import label_table, own_texts
-from memory_pipelines.slices.language import normalise
-from memory_pipelines.slices.matching import Gazetteer
-from memory_pipelines.slices.resources import label_files, read_yaml
+from memory_pipelines.slices.language import detect
+from memory_pipelines.slices.resources import label_files
+
+if TYPE_CHECKING:
+    from memory_pipelines.slices.emotion_head import Head
 
 NEUTRAL = "neutral"
-ALPHA = 6.0
-"""Score = x / sqrt(x^2 + ALPHA), VADER's squashing (Hutto & Gilbert 2014) for strengths 1 to 3:
-one mild word gives .38, a clear one .63, a strong one .77."""
 MEDIUM, HIGH = 0.4, 0.65
-BOOST, DAMP, AFTER_TURN, SHOUT = 1.3, 0.6, 0.5, 1.2
-DENIED_JOY = -0.8
-"""A denied joy is a complaint; a denied anger is no joy, so it does not count."""
-EXCLAMATION, MOST_EXCLAMATIONS = 0.1, 3
+FAINT = 0.1
+"""The accurate scorer's scores below this are none."""
+VADER_CHARS = 5000
 
-_BORDER = re.compile("[.,;:!?\n。，；：！？、…]")
-_EMOJI_NOISE = re.compile("[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]")
-_LATIN = re.compile("[a-z']+")
+_LETTERS = re.compile(r"[^\W\d_]")
+_TOKEN = re.compile(r"\[[a-z_]+(?::[0-9a-z]+)?\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,122 +44,104 @@ class EmotionLabel:
 
 
 @dataclass(frozen=True, slots=True)
-class _Word:
-    kind: str
-    emotion: str = ""
-    weight: float = 0.0
+class Fast:
+    """What the fast scorer finds in one text; ``score`` is the lexicon's value, blended with VADER's in English."""
+
+    reading: Reading
+    score: float
 
 
-@dataclass(slots=True)
-class _Hit:
-    emotion: str
-    value: float
-    end: int
+def fast(text: str, lexicon: Lexicon) -> Fast:
+    """Lexicon, and for English without mockery the mean of it and VADER's compound score; 4 digits."""
+    reading = read(text, lexicon)
+    value = reading.value
+    if lexicon.revision > 1 and not reading.mocked and detect(reading.plain) == "en":
+        value = (value + _vader(lexicon.muted).polarity_scores(reading.plain[:VADER_CHARS])["compound"]) / 2
+    return Fast(reading, round(value, 4))
 
 
 @cache
-def _lexicon(model_set: str) -> tuple[Gazetteer[_Word], tuple[str, ...]]:
-    source = read_yaml(label_files(model_set, "emotion")["lexicon"])
-    words: dict[str, _Word] = {}
-    for kind in ("turns", "after", "diminishers", "intensifiers", "negators"):
-        words |= dict.fromkeys(_words(source[kind]), _Word(kind))
-    for emotion, entry in source["emotions"].items():
-        for script in ("zh", "en", "emoji"):
-            for strength, block in entry[script].items():
-                value = _Word("term", emotion, float(entry["sign"] * strength))
-                words |= dict.fromkeys(_words({script: block}), value)
-    words |= dict.fromkeys(_words(source["neutral"]), _Word("neutral"))
-    return Gazetteer(words), tuple(source["emotions"])
+def _vader(muted: frozenset[str]) -> Any:
+    """VADER without the words that are none of feeling in a service's mouth."""
+    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+    analyzer = SentimentIntensityAnalyzer()
+    for word in muted:
+        analyzer.lexicon.pop(word, None)
+    return analyzer
 
 
-def _words(blocks: dict[str, Any]) -> list[str]:
-    """zh blocks are split at spaces, en blocks at bars, emoji blocks into characters."""
-    found: list[str] = []
-    for script, block in blocks.items():
-        if script == "en":
-            found += [word.strip() for word in str(block).split("|")]
-        elif script == "zh":
-            found += str(block).split()
-        else:
-            found += [char for char in _EMOJI_NOISE.sub("", block) if char != "\u200d"]
-    return [word for word in found if word]
+@dataclass(frozen=True)
+class Scorer:
+    """A lexicon and, for the accurate scorer, a head."""
+
+    lexicon: Lexicon
+    head: "Head | None" = None
+
+    def labels(self, texts: Sequence[str]) -> list[EmotionLabel]:
+        """Emotion of each text, in order; a text's label does not depend on the others.
+
+        A text without anything that the scorer takes for emotion is exactly ``(0.0, "neutral")``."""
+        found = [fast(text, self.lexicon) for text in texts]
+        labels = [_label(item.score, item.reading.weights) for item in found]
+        if self.head is None:
+            return labels
+        worded = [i for i, text in enumerate(texts) if _LETTERS.search(_TOKEN.sub("", text))]
+        values, kinds = self.head.apply([texts[i] for i in worded], [found[i] for i in worded])
+        for i, value, weights in zip(worded, values, kinds, strict=True):
+            labels[i] = _judged(value, weights, found[i].reading)
+        return labels
+
+
+@cache
+def load_scorer(model_set: str) -> Scorer:
+    """The scorer of a model set. Raises SettingError if there is no such set, IntegrityError for a broken head."""
+    files = label_files(model_set, "emotion")
+    lexicon = load_lexicon(*(files[name] for name in ("lexicon", "more") if name in files))
+    if "head" not in files:
+        return Scorer(lexicon)
+    from memory_pipelines.slices.emotion_head import read_head
+
+    return Scorer(lexicon, read_head(files["head"]))
+
+
+def scores(texts: Sequence[str], model_set: str = "base-1") -> list[EmotionLabel]:
+    """Emotion of each text, in order."""
+    return load_scorer(model_set).labels(texts)
 
 
 def score(text: str, model_set: str = "base-1") -> EmotionLabel:
-    """Emotion of one text; a text without a word of the lexicon is exactly ``(0.0, "neutral")``."""
-    lexicon, order = _lexicon(model_set)
-    simple = normalise(text)
-    if not simple.isascii():
-        simple = _EMOJI_NOISE.sub("", simple)
-    folded = simple.lower()
-    hits = _hits(folded, simple if len(simple) == len(folded) else folded, lexicon)
-    total = sum(hit.value for hit in hits)
-    if not hits or abs(total) < 1e-9:
+    """Emotion of one text; equal to what ``label_emotions`` gives it."""
+    return scores([text], model_set)[0]
+
+
+def _judged(value: float, kinds: Mapping[str, float], reading: Reading) -> EmotionLabel:
+    """A label from the head's outputs: none if the score is faint, or if no word speaks and the head says neutral."""
+    silent = not reading.hits and max(kinds, key=lambda kind: kinds[kind], default="") == NEUTRAL
+    if abs(value) < FAINT or silent:
         return EmotionLabel(0.0, NEUTRAL)
-    total *= 1 + EXCLAMATION * min(folded.count("!"), MOST_EXCLAMATIONS)
-    total /= math.sqrt(len(hits))
-    value = round(total / math.sqrt(total * total + ALPHA), 4)
-    weights = dict.fromkeys(order, 0.0)
-    for hit in hits:
-        if (hit.value > 0) == (total > 0):
-            weights[hit.emotion] += abs(hit.value)
-    strongest = max(order, key=lambda emotion: weights[emotion])
+    return _label(value, _weights(kinds, reading, value))
+
+
+def _weights(kinds: Mapping[str, float], reading: Reading, value: float) -> Mapping[str, float]:
+    """The lexicon's emotions where it found any of the score's sign, else the head's."""
+    return reading.weights if reading.hits and (reading.value > 0) == (value > 0) else kinds
+
+
+def _label(value: float, weights: Mapping[str, float]) -> EmotionLabel:
+    if not value:
+        return EmotionLabel(0.0, NEUTRAL)
+    right = {emotion: w for emotion, w in weights.items() if w > 0 and (emotion in _GLAD) == (value > 0)}
+    strongest = max(right, key=lambda emotion: right[emotion]) if right else JOY if value > 0 else FAULT
     strength = "high" if abs(value) >= HIGH else "medium" if abs(value) >= MEDIUM else "low"
     return EmotionLabel(value, f"{strongest}:{strength}")
 
 
-def _hits(folded: str, cased: str, lexicon: Gazetteer[_Word]) -> list[_Hit]:
-    """Emotional words with negation, intensifiers and turns applied, in text order."""
-    hits: list[_Hit] = []
-    shouting = cased.isupper()
-    negator = booster = -1  # where the last one ended
-    factor = 1.0
-    for start, end, word in lexicon.find(folded):
-        if word.kind == "negators":
-            negator = end
-        elif word.kind in ("intensifiers", "diminishers"):
-            if _near(folded, negator, start, 2):
-                negator = end
-            factor = (factor if _near(folded, booster, start, 0) else 1.0) * (
-                BOOST if word.kind == "intensifiers" else DAMP
-            )
-            booster = end
-        elif word.kind == "after":
-            if hits and hits[-1].end == start:
-                hits[-1].value *= BOOST
-        elif word.kind == "turns":
-            for hit in hits:
-                hit.value *= AFTER_TURN
-        elif word.kind == "term":
-            value, emotion = word.weight, word.emotion
-            if _near(folded, booster, start, 1):
-                value *= factor
-            if not shouting and end - start > 2 and cased[start:end].isupper():
-                value *= SHOUT
-            denied = _near(folded, negator, start, 2)
-            negator = booster = -1
-            if denied and value < 0:
-                continue
-            if denied:
-                value, emotion = value * DENIED_JOY, "frustration"
-            hits.append(_Hit(emotion, value, end))
-    return hits
-
-
-def _near(text: str, end: int, start: int, most: int) -> bool:
-    """Whether at most ``most`` Chinese characters or Latin words, and no border, lie in between."""
-    if end < 0 or start - end > 24:
-        return False
-    between = text[end:start].strip()
-    if not between:
-        return True
-    if _BORDER.search(between):
-        return False
-    return len(_LATIN.sub("x", between).replace(" ", "")) <= most
+_GLAD = frozenset({JOY, "gratitude", "anticipation"})
 
 
 def label_emotions(exchanges: pa.Table, model_set: str) -> pa.Table:
     """EXCHANGES -> EMOTIONS, one row per exchange in the same order, from ``own_text`` alone."""
-    rows = [score(text, model_set) for text in own_texts(exchanges)]
+    rows = scores(own_texts(exchanges), model_set)
     columns = {"emotion_score": [row.score for row in rows], "emotion": [row.label for row in rows]}
     return label_table(exchanges, tables.EMOTIONS, model_set, columns)

@@ -1,39 +1,25 @@
-"""Step 4: entities of each exchange with canonical ids, by dictionary, rules and date arithmetic.
+"""Step 4: entities of each exchange with canonical ids, by dictionary, rules, models and date arithmetic.
 
-Belongs here: the dictionary, warehouses built on it, settling overlaps. Does not belong here: rules
-for names outside of the dictionary (``entity_rules``), nor what an entity is worth.
+Belongs here: putting findings together and settling overlaps. Does not belong here: finding something
+(``entity_dictionary``, ``entity_rules``, ``entity_names``, ``dates``), nor what an entity is worth.
 """
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from typing import Any
 
 import pyarrow as pa
 
 from memory_pipelines import tables
 from memory_pipelines.slices.dates import find_dates
-from memory_pipelines.slices.entity_rules import (
-    COMPANY,
-    DATE,
-    DICTIONARY,
-    WAREHOUSE,
-    Finding,
-    find_by_rules,
-    normal_form,
-    split_bars,
-)
+from memory_pipelines.slices.entity_dictionary import find_known, load_dictionary
+from memory_pipelines.slices.entity_names import find_names
+from memory_pipelines.slices.entity_rules import COMPANY, DATE, Finding, find_by_rules, normal_form
+from memory_pipelines.slices.entity_vetoes import is_mistaken
 from memory_pipelines.slices.labels import label_table, own_texts
 from memory_pipelines.slices.language import MAX_CHARS, detect, fold, normalise
-from memory_pipelines.slices.matching import Gazetteer
-from memory_pipelines.slices.resources import label_files, read_yaml
-
-_MODEL = r"(?:\s?(?:\d{1,3}[a-z]{0,2}|pro|max|plus|ultra|air|mini|se|fold|flip))*(?![a-z0-9])"
-
-
-_NEAR = 12  # characters around an ambiguous name that decide whether it is meant
+from memory_pipelines.slices.resources import label_files
+from memory_pipelines.slices.said_dates import find_said_dates
+from memory_pipelines.stores.vault import TOKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,118 +31,50 @@ class Entity:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    kind: str
-    canonical: str
-    cased: bool = False
-    not_with: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Dictionary:
-    """``names`` by folded name; a kind of ``""`` blocks its span, ``region`` only names warehouses."""
-
-    names: Gazetteer[_Entry]
-    models: re.Pattern[str]
-    model_ids: dict[str, str]
-    generic: frozenset[str]
-    after_place: re.Pattern[str]
-    before_place: re.Pattern[str]
-    warehouses: dict[str, str]
-
-
-@cache
-def _dictionary(model_set: str) -> _Dictionary:
-    files = label_files(model_set, "entities")
-    cues = read_yaml(files["cues"])
-    ambiguous: dict[str, str] = cues["ambiguous"]
-    entries: dict[str, _Entry] = {}
-
-    def add(kind: str, items: dict[str, Any]) -> None:
-        for key, block in items.items():
-            for name in split_bars(block):
-                plain = name.removeprefix("=")
-                unless = tuple(ambiguous.get(plain, "").split())
-                entries[fold(plain)] = _Entry(kind, f"{kind}/{key}", name != plain, unless)
-
-    for kind, items in read_yaml(files["organisations"]).items():
-        add(kind, items)
-    products = read_yaml(files["products"])
-    add("product", products["kinds"])
-    places = read_yaml(files["places"])
-    add("place", places["place"])
-    add("region", places["regions"])
-    for name in (*split_bars(cues["blocked"]), *split_bars(cues["generic"])):
-        entries[fold(name)] = _Entry("", "")
-    model_ids = {fold(name): key for key, block in products["models"].items() for name in split_bars(block)}
-    longest = sorted((name.removeprefix("=") for name in model_ids), key=lambda name: (-len(name), name))
-    warehouses = {fold(word): suffix for suffix, block in cues["warehouses"].items() for word in split_bars(block)}
-    words = "|".join(re.escape(word) for word in sorted(warehouses, key=lambda word: (-len(word), word)))
-    return _Dictionary(
-        names=Gazetteer(entries),
-        models=re.compile(rf"(?<![a-z0-9])({'|'.join(map(re.escape, longest))}){_MODEL}"),
-        model_ids={name.removeprefix("="): key for name, key in model_ids.items()},
-        generic=frozenset(fold(name) for name in split_bars(cues["generic"])),
-        after_place=re.compile(rf"[市的]? ?({words})(?![a-z]|[鼠皇促])"),
-        before_place=re.compile(rf"\b({words}) (?:in|at) $"),
-        warehouses=warehouses,
-    )
-
-
-def _known(folded: str, text: str, dictionary: _Dictionary) -> Iterator[Finding]:
-    for match in dictionary.models.finditer(folded):
-        canonical = f"product/{dictionary.model_ids[match[1]]}"
-        yield Finding(DICTIONARY, *match.span(), "product", canonical)
-    for start, end, entry in dictionary.names.find(folded):
-        if entry.cased and not text[start].isupper():
-            continue
-        near = folded[max(0, start - _NEAR) : end + _NEAR]
-        if any(word in near for word in entry.not_with):
-            continue
-        if entry.kind in ("place", "region"):
-            yield from _warehouse(folded, start, end, entry, dictionary)
-        if entry.kind != "region":
-            yield Finding(DICTIONARY, start, end, entry.kind, entry.canonical)
-
-
-def _warehouse(folded: str, start: int, end: int, place: _Entry, dictionary: _Dictionary) -> Iterator[Finding]:
-    name = place.canonical.partition("/")[2]
-    after = dictionary.after_place.match(folded, end)
-    if after:
-        canonical = f"warehouse/{name}{dictionary.warehouses[after[1]]}"
-        yield Finding(WAREHOUSE, start, after.end(), "warehouse", canonical)
-        return
-    before = dictionary.before_place.search(folded[max(0, start - 32) : start])
-    if before:
-        canonical = f"warehouse/{name}{dictionary.warehouses[before[1]]}"
-        yield Finding(WAREHOUSE, start - len(before[0]), end, "warehouse", canonical)
-
-
 def extract(text: str, at: datetime, model_set: str = "base-1") -> tuple[Entity, ...]:
     """Entities of a text said at ``at`` (aware), in text order, each canonical id once.
 
     Relative dates become ISO ones (canonical ``date/2024-05-17``, ``date/2024-W20``, ``date/2024-05``)."""
-    simple = normalise(text)
+    found: dict[str, Entity] = {}
+    for _, entity in mentions(text, at, model_set):
+        found.setdefault(entity.canonical, entity)
+    return tuple(found.values())
+
+
+def mentions(text: str, at: datetime, model_set: str = "base-1") -> list[tuple[int, Entity]]:
+    """``(start, entity)`` of every mention in a text said at ``at``, in text order, without overlaps."""
+    files = label_files(model_set, "entities")
+    bare = _without_tokens(text[:MAX_CHARS]) if "names" in files else text
+    simple = normalise(bare)
     folded = simple.lower()
     if len(folded) != len(simple):
-        folded = fold(text)
-    dictionary = _dictionary(model_set)
-    findings = [Finding(DATE, d.start, d.end, "date", f"date/{d.iso}") for d in find_dates(folded, at)]
-    known = list(_known(folded, simple, dictionary))
-    for finding in find_by_rules(simple, model_set):
+        folded = fold(bare)
+    dictionary = load_dictionary(model_set)
+    dates = find_said_dates(folded, at, files["holidays"]) if "holidays" in files else find_dates(folded, at)
+    findings = [Finding(DATE, d.start, d.end, "date", f"date/{d.iso}") for d in dates]
+    known = list(find_known(folded, simple, dictionary))
+    ruled = [*find_by_rules(simple, model_set)]
+    if "names" in files:
+        ruled += find_names(simple, folded, model_set, known)
+    for finding in ruled:
         if normal_form(simple[finding.start : finding.end]) in dictionary.generic:
             continue
         findings.append(_joined(finding, known) if finding.rank == COMPANY else finding)
     findings += known
+    if "names" in files:
+        findings = [finding for finding in findings if not is_mistaken(finding, simple, folded, model_set)]
     surfaces = text[:MAX_CHARS]
     if len(surfaces) != len(simple):
         surfaces = simple
-    found: dict[str, Entity] = {}
-    for finding in _settled(findings, len(simple)):
-        surface = surfaces[finding.start : finding.end].strip()
-        found.setdefault(finding.canonical, Entity(surface, finding.canonical, finding.kind))
-    return tuple(found.values())
+    return [
+        (f.start, Entity(surfaces[f.start : f.end].strip(), f.canonical, f.kind))
+        for f in _settled(findings, len(simple))
+    ]
+
+
+def _without_tokens(text: str) -> str:
+    """The text with blanks for what stands for sensitive values: nothing is read out of a token."""
+    return TOKEN.sub(lambda match: " " * len(match[0]), text) if "[" in text else text
 
 
 def _joined(company: Finding, known: list[Finding]) -> Finding:

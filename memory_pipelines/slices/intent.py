@@ -1,12 +1,12 @@
-"""Step 2: intent, action and category of each exchange, by one small linear model with three heads, and one rule.
+"""Step 2: intent, action and category of each exchange, by one small model with three heads, and one rule.
 
-Belongs here: inference and calibration. Does not belong here: training (``intent_training``) or
-what a label leads to. Weights are int16 and features are counts, so scores are exact integers and
-a text has the same labels in every batch, on every machine.
+Belongs here: inference and calibration. Does not belong here: training (``intent_fit``), files (``intent_files``) or
+what a label leads to. Weights, features and vectors are integers, so scores are exact and a text has the same
+labels in every batch.
 """
 
-import io
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,21 +16,26 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from memory_pipelines import tables
-from memory_pipelines.errors import IntegrityError
 from memory_pipelines.slices import emotion
 from memory_pipelines.slices.events import COMPLAINTS
-from memory_pipelines.slices.features import BUCKETS, Features, extract
+from memory_pipelines.slices.features import Features, extract
+from memory_pipelines.slices.intent_vectors import Landmarks
 from memory_pipelines.slices.labels import label_table, own_texts
 from memory_pipelines.slices.language import MAX_CHARS
-from memory_pipelines.slices.resources import data_folder, label_files, read_yaml
 
 HEADS = ("intent", "action", "category")
 OUT_OF_SCOPE = "out_of_scope"
 FRUSTRATED, SATISFIED = "express_frustration", "express_satisfaction"
 
+_TOKEN = re.compile(r"\[([a-z_]{2,16}):[0-9a-z]{4,32}\]")
+"""What stands for a sensitive value: ``[phone:7f3k9a2c]``. Whose it was must not change a label."""
 _CHUNK_CHARS = 60_000
+_CHUNK_TEXTS = 512
+"""Of a model with landmarks: their similarities to this many texts are in memory at once."""
 _STEP = 256  # probabilities read exp(-x) from a table of 1/256 steps, in 30-bit fixed point
 _ONE = 1 << 30
+_LOGIT = 1 << 16
+"""A blended logit of 1.0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +52,12 @@ class IntentLabel:
 
 @dataclass(frozen=True)
 class IntentModel:
-    """Three linear heads over hashed n-grams.
+    """Three linear heads over hashed n-grams; an accurate model adds their scores to those of a kernel machine
+    over embeddings.
 
-    ``weights``: int16 (BUCKETS, labels of all heads side by side); ``labels``: names by head;
-    a logit is ``integer score / (unit * temperature * sqrt(number of features))``;
+    ``weights``: int16 (BUCKETS, labels of all heads side by side); ``squares``: int32 (BUCKETS), the squared
+    importance of each bucket (none: 1 each); ``labels``: names by head; the n-grams' logit is
+    ``integer score / (unit * temperature * sqrt(sum of squares))``; ``kernel`` is added times ``kernel_weights``;
     an intent less likely than ``threshold`` is out of scope."""
 
     weights: NDArray[np.int16]
@@ -59,24 +66,44 @@ class IntentModel:
     temperatures: dict[str, float]
     threshold: float
     fallback: dict[str, str]
+    squares: NDArray[np.int32] | None = None
+    kernel: Landmarks | None = None
+    kernel_weights: dict[str, float] | None = None
 
     def classify(self, texts: Sequence[str]) -> list[IntentLabel]:
         """Labels of each text, in order; memory is bounded by chunks of texts."""
-        return [label for chunk in _chunks(texts) for label in self._classify_chunk(chunk)]
+        return [label for chunk in self._chunks(texts) for label in self._classify_chunk(chunk)]
+
+    def nearest(self, texts: Sequence[str]) -> list[IntentLabel]:
+        """As ``classify``, but of each head the likeliest label, however unlikely: what a closed test measures."""
+        return replace(self, threshold=0.0).classify(texts)
+
+    def _chunks(self, texts: Sequence[str]) -> Iterator[Sequence[str]]:
+        return _chunks(texts, len(texts) if self.kernel is None else _CHUNK_TEXTS)
 
     def _classify_chunk(self, texts: Sequence[str]) -> list[IntentLabel]:
+        texts = [_TOKEN.sub(r"[\1]", text) if "[" in text else text for text in texts]
         features = extract(texts)
         scores = integer_scores(self.weights, features)
-        root = np.sqrt(np.maximum(features.counts, 1).astype(np.float64))
+        norm = norms(features, self.squares)
+        similar = None if self.kernel is None else self.kernel.scores(texts)
         columns: list[list[str] | list[float]] = []
         first = 0
         for head in HEADS:
             names = self.labels[head]
-            part = scores[:, first : first + len(names)]
+            span = slice(first, first + len(names))
             first += len(names)
+            if not names:
+                columns += [[self.fallback[head]] * len(texts), [0.0] * len(texts)]
+                continue
+            part, scale = scores[:, span], norm * (self.unit * self.temperatures[head])
+            if similar is not None and self.kernel_weights is not None:
+                blended = np.rint(part / scale[:, None] * _LOGIT)
+                blended += np.rint(similar[:, span] * (self.kernel_weights[head] * _LOGIT))
+                part, scale = blended.astype(np.int64), np.full(len(texts), float(_LOGIT))
             best = part.argmax(axis=1)
             chosen = [names[i] for i in best]
-            confidences = probabilities(part, best, root * (self.unit * self.temperatures[head]))
+            confidences = probabilities(part, best, scale)
             if head == "intent":
                 chosen = [
                     name if p >= self.threshold else OUT_OF_SCOPE for name, p in zip(chosen, confidences, strict=True)
@@ -89,7 +116,7 @@ class IntentModel:
         return [IntentLabel(*row[:-1]) if row[-1] else nothing for row in rows]
 
 
-def integer_scores(weights: NDArray[np.int16], features: Features) -> NDArray[np.int64]:
+def integer_scores(weights: NDArray[np.int16] | NDArray[np.int32], features: Features) -> NDArray[np.int64]:
     """Exact sums of the weights of each text's features: (texts, labels)."""
     scores = np.zeros((len(features.counts), weights.shape[1]), dtype=np.int64)
     filled = np.flatnonzero(features.counts)
@@ -97,6 +124,12 @@ def integer_scores(weights: NDArray[np.int16], features: Features) -> NDArray[np
         starts = np.cumsum(features.counts)[filled] - features.counts[filled]
         scores[filled] = np.add.reduceat(weights[features.buckets], starts, axis=0, dtype=np.int64)
     return scores
+
+
+def norms(features: Features, squares: NDArray[np.int32] | None) -> NDArray[np.float64]:
+    """Square root of the sum of each text's ``squares`` (of the number of features without them), at least 1."""
+    total = features.counts if squares is None else integer_scores(squares[:, None], features)[:, 0]
+    return np.sqrt(np.maximum(total, 1).astype(np.float64))
 
 
 def probabilities(scores: NDArray[np.int64], best: NDArray[np.int64], scale: NDArray[np.float64]) -> list[float]:
@@ -115,11 +148,11 @@ def _exponentials() -> NDArray[np.int64]:
     return np.array([round(_ONE * math.exp(-k / _STEP)) for k in range(21 * _STEP)] + [0], dtype=np.int64)
 
 
-def _chunks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+def _chunks(texts: Sequence[str], most: int) -> Iterator[Sequence[str]]:
     first, size = 0, 0
     for i, text in enumerate(texts):
         length = min(len(text), MAX_CHARS)
-        if size and size + length > _CHUNK_CHARS:
+        if size and (size + length > _CHUNK_CHARS or i - first >= most):
             yield texts[first:i]
             first, size = i, 0
         size += length + 2
@@ -127,45 +160,29 @@ def _chunks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
         yield texts[first:]
 
 
-@cache
-def load_model(model_set: str) -> IntentModel:
-    """The model set's intent model. Raises SettingError (no such set), IntegrityError (files disagree)."""
-    files = label_files(model_set, "intent")
-    ontology, card = read_yaml(files["ontology"]), read_yaml(files["card"])
-    labels = ontology_labels(ontology)
-    with np.load(io.BytesIO(data_folder().joinpath(files["weights"]).read_bytes()), allow_pickle=False) as stored:
-        weights = stored["weights"]
-    if weights.shape != (BUCKETS, sum(map(len, labels.values()))) or weights.dtype != np.int16:
-        raise IntegrityError(f"the intent weights of model set {model_set} do not fit its ontology: retrain")
-    return IntentModel(
-        weights=weights,
-        labels=labels,
-        unit=float(card["unit"]),
-        temperatures={head: float(card["temperatures"][head]) for head in HEADS},
-        threshold=float(card["threshold"]),
-        fallback=ontology["fallback"],
-    )
-
-
 def ontology_labels(ontology: dict[str, object]) -> dict[str, tuple[str, ...]]:
     """Names of each head's labels, in the order of the weight columns."""
     return {head: tuple(ontology[key]) for head, key in zip(HEADS, ("intents", "actions", "categories"), strict=True)}  # type: ignore[arg-type]
 
 
-def classify_all(texts: Sequence[str], model_set: str = "base-1") -> list[IntentLabel]:
-    """Labels of each text, in order: the model's, corrected by the rule."""
-    labels = load_model(model_set).classify(texts)
+def classify_all(texts: Sequence[str], model_set: str, model: IntentModel | None = None) -> list[IntentLabel]:
+    """Labels of each text, in order: the model's (default: the one that ships in the set), corrected by the rule."""
+    if model is None:
+        from memory_pipelines.slices.intent_files import load_model
+
+        model = load_model(model_set)
+    labels = model.classify(texts)
     return [_without_glad_complaint(text, label, model_set) for text, label in zip(texts, labels, strict=True)]
 
 
-def classify(text: str, model_set: str = "base-1") -> IntentLabel:
+def classify(text: str, model_set: str) -> IntentLabel:
     """Labels of one text; equal to what ``label_intents`` gives it."""
     return classify_all([text], model_set)[0]
 
 
-def label_intents(exchanges: pa.Table, model_set: str) -> pa.Table:
+def label_intents(exchanges: pa.Table, model_set: str, model: IntentModel | None = None) -> pa.Table:
     """EXCHANGES -> INTENTS, one row per exchange in the same order, from ``own_text`` alone."""
-    rows = classify_all(own_texts(exchanges), model_set)
+    rows = classify_all(own_texts(exchanges), model_set, model)
     names = [name for head in HEADS for name in (head, f"{head}_confidence")]
     columns = {name: [getattr(row, name) for row in rows] for name in names}
     return label_table(exchanges, tables.INTENTS, model_set, columns)

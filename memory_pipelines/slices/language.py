@@ -50,6 +50,16 @@ def normalise(text: str) -> str:
     return simple if len(simple) == len(head) else head
 
 
+def simplified(text: str) -> str:
+    """Traditional Chinese simplified, and nothing else; a text with a lone surrogate stays as it is."""
+    if text.isascii():
+        return text
+    try:
+        return _simplifier()(text)
+    except UnicodeEncodeError:
+        return text
+
+
 def fold(text: str) -> str:
     """``normalise`` in lower case, of equal length (a letter whose lower case is longer stays)."""
     simple = normalise(text)

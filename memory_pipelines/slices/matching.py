@@ -32,7 +32,7 @@ class Gazetteer(Generic[T]):
             step = 1
             for length in (*lengths.get(text[i : i + 2], ()), 1):
                 word = text[i : i + length]
-                if word in entries and _whole(text, i, i + length):
+                if len(word) == length and word in entries and whole(text, i, i + length):
                     found.append((i, i + length, entries[word]))
                     step = length
                     break
@@ -45,7 +45,8 @@ def is_latin(char: str) -> bool:
     return char.isalnum() and char < "\u0250"
 
 
-def _whole(text: str, start: int, end: int) -> bool:
+def whole(text: str, start: int, end: int) -> bool:
+    """Whether ``text[start:end]`` does not cut a Latin word in two."""
     if start and is_latin(text[start]) and is_latin(text[start - 1]):
         return False
     return not (end < len(text) and is_latin(text[end - 1]) and is_latin(text[end]))

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from memory_pipelines.errors import SettingError
+from memory_pipelines.models.sets import read_sets
 
 
 def data_folder() -> Traversable:
@@ -27,12 +28,19 @@ def read_yaml(name: str) -> Any:
 
 
 @cache
-def label_files(model_set: str, step: str) -> dict[str, str]:
-    """File names of a step (``intent``, ``emotion``, ``entities``) in a model set, by their use.
+def label_step(model_set: str, step: str) -> dict[str, Any]:
+    """What a model set says of a step (``intent``, ``emotion``, ``entities``): its files and settings.
 
-    Raises SettingError for a model set that does not exist."""
-    sets: dict[str, Any] = read_yaml("model_sets.yaml")
-    if model_set not in sets:
+    ``base-2+intent-…`` is ``base-2`` with another intent model. Raises SettingError for a set that does not exist."""
+    sets = read_sets()
+    shipped = model_set.partition("+")[0]
+    if shipped not in sets:
         raise SettingError(f"MEMORY_PIPELINES_MODEL_SET: no such model set; known are {', '.join(sorted(sets))}")
-    files: dict[str, str] = sets[model_set][step]["files"]
+    found: dict[str, Any] = sets[shipped][step]
+    return found
+
+
+def label_files(model_set: str, step: str) -> dict[str, str]:
+    """File names of a step in a model set, by their use. Raises SettingError as ``label_step`` does."""
+    files: dict[str, str] = label_step(model_set, step)["files"]
     return files

@@ -42,3 +42,32 @@ def test_fingerprint_follows_files_and_rules(tmp_path: Path, monkeypatch: pytest
     assert fingerprint(rules=2) != before
     steps["emotion"].write_text("of: another emotion", encoding="utf-8")
     assert fingerprint() != before
+
+
+def own_sets(home: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "model_sets.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("MEMORY_PIPELINES_HOME", str(home))
+
+
+def test_a_set_of_the_home_extends_a_shipped_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "names.yaml").write_text("product: {a: B}", encoding="utf-8")
+    own_sets(tmp_path, "mine: {extends: base-2, entities: {files: {dictionary: names.yaml}}}", monkeypatch)
+    mine = sets.read_sets()["mine"]
+    assert mine["intent"] == sets.read_sets()["base-2"]["intent"]
+    assert mine["entities"]["files"]["dictionary"] == str(tmp_path / "names.yaml")
+    before = load_model_set.__wrapped__("mine").fingerprint
+    assert before != load_model_set("base-2").fingerprint
+    (tmp_path / "names.yaml").write_text("product: {a: C}", encoding="utf-8")
+    assert load_model_set.__wrapped__("mine").fingerprint != before
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["base-2: {extends: base-1}", "- mine", "mine: {extends: none}", "mine: 1", "mine: {extends: base-1, intent: 3}"],
+)
+def test_a_set_of_the_home_of_another_form_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    own_sets(tmp_path, text, monkeypatch)
+    with pytest.raises(SettingError):
+        sets.read_sets()

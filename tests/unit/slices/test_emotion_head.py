@@ -148,7 +148,7 @@ def test_rows_that_are_none_are_refused(tmp_path: Path, content: str) -> None:
 
 
 def test_the_command_writes_a_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emotion_training.train, "__defaults__", ("hash", emotion_training.LEXICAL_SCALE))
+    monkeypatch.setattr(emotion_training.train, "__defaults__", ("hash",))
     emotion_training.main(["--output", str(tmp_path / "head.npz")])
     made = parse_head((tmp_path / "head.npz").read_bytes())
     assert Scorer(load_lexicon(*LEXICON), made).labels(["!!!"]) == [EmotionLabel(0.0, "neutral")]

@@ -1,0 +1,201 @@
+"""Trains the emotion head from texts with scores: ``python -m memory_pipelines.slices.emotion_training``.
+
+Belongs here: rows, ridge regression, choice of the penalty, quantisation. Does not belong here: inference
+(``emotion_head``). Deterministic: no random numbers. What ships is trained on ``data/emotion_examples.yaml`` alone.
+"""
+
+import argparse
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory_pipelines.errors import SettingError
+from memory_pipelines.models.embeddings import E5_AND_USE
+from memory_pipelines.slices.emotion import NEUTRAL, fast
+from memory_pipelines.slices.emotion_head import LEXICAL, ONE, Floats, Head, lexical, readable, shared_embedder
+from memory_pipelines.slices.emotion_words import load_lexicon
+from memory_pipelines.slices.features import BUCKETS, Features, extract
+from memory_pipelines.slices.resources import data_folder, read_yaml
+
+EXAMPLES, HEAD = "emotion_examples.yaml", "emotion_head.npz"
+LEXICON = ("emotion.yaml", "emotion_more.yaml")
+FOLDS = 5
+PENALTIES = (2.0, 4.0, 8.0, 16.0)
+PRIOR, FAMILIAR_PRIOR = 0.3, 0.4
+"""Part of the fast score that no training takes away: what the lexicon knows and few rows do not show."""
+LEXICAL_SCALE = 0.3
+"""Scale of the lexical features in the penalty: with few rows the prior decides, with thousands the rows do."""
+NGRAM_SCALE = 2.0
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Texts with scores in [-1, 1]; ``emotions`` names each text's emotion, or is empty.
+
+    ``familiar``: they were written by who wrote the lexicon, which looks better on them than it is. How far to trust
+    it is not learnt from such rows; and praise and blame weigh the same, as nobody counted how often they come."""
+
+    texts: Sequence[str]
+    scores: Sequence[float]
+    emotions: Sequence[str] = ()
+    familiar: bool = False
+
+
+def own_rows() -> Rows:
+    """The examples of the package data."""
+    rows = [
+        (line.partition(" ")[2], float(line.partition(" ")[0]), emotion)
+        for emotion, languages in read_yaml(EXAMPLES).items()
+        for block in languages.values()
+        for line in block.split("\n")
+    ]
+    texts, scores, emotions = zip(*rows, strict=True)
+    return Rows(texts, scores, emotions, familiar=True)
+
+
+def read_rows(file: Path) -> Rows:
+    """Rows of a CSV with the columns ``text``, ``score`` and, if there is one, ``emotion``. Raises SettingError."""
+    with file.open(encoding="utf-8-sig", newline="") as lines:
+        found = list(csv.DictReader(lines))
+    try:
+        scores = [float(row["score"]) for row in found]
+        texts = [row["text"] for row in found]
+    except (KeyError, ValueError, TypeError):
+        raise SettingError("labelled emotions need the columns text and score, and scores are numbers") from None
+    if len(found) < 2 * FOLDS or not all(-1 <= value <= 1 for value in scores):
+        raise SettingError(f"labelled emotions: at least {2 * FOLDS} rows, scores from -1 to 1")
+    emotions = [row["emotion"] for row in found] if "emotion" in found[0] else []
+    known = {NEUTRAL, *load_lexicon(*LEXICON).order}
+    if not known.issuperset(emotions):
+        raise SettingError(f"labelled emotions: an emotion is one of {', '.join(sorted(known))}")
+    return Rows(texts, scores, emotions)
+
+
+def train(rows: Rows, embedder: str = E5_AND_USE) -> Head:
+    """The head of these rows; ``embedder`` is a local model's name. About 10 ms a row, most of it the embedding."""
+    lexicon = load_lexicon(*LEXICON)
+    some = [readable(text) for text in rows.texts]
+    model = shared_embedder(embedder)
+    values = lexical([fast(text, lexicon) for text in rows.texts])
+    return fit(model.encode(some), values, extract(some), rows, (embedder, model.model_id))
+
+
+def fit(
+    vectors: NDArray[np.float32],
+    values: Floats,
+    features: Features,
+    rows: Rows,
+    model: tuple[str, str],
+) -> Head:
+    """Ridge regression of the score, less the prior, and of an indicator of each emotion.
+
+    ``vectors``, ``values`` and ``features`` of the rows' texts; ``model``: the embedder's name and id."""
+    from scipy import sparse
+
+    kinds = tuple(sorted(set(rows.emotions)))
+    targets = np.zeros((len(rows.texts), 1 + len(kinds)))
+    scores = np.array(rows.scores)
+    prior = FAMILIAR_PRIOR if rows.familiar else PRIOR
+    targets[:, 0] = (1 - prior) * scores if rows.familiar else scores - prior * values.mean(axis=1)
+    weights_of_rows = _balanced(scores) if rows.familiar else np.ones(len(scores))
+    lexical_scale = 0.0 if rows.familiar else LEXICAL_SCALE
+    for i, emotion in enumerate(rows.emotions):
+        targets[i, 1 + kinds.index(emotion)] = 1
+    centre = vectors.mean(axis=0, dtype=np.float64)
+    moved = vectors - centre
+    spread = float(np.sqrt((moved**2).sum(axis=1).mean())) or 1.0
+    grams, rarity = _ngrams(features)
+    dense = np.hstack([moved / spread, values * lexical_scale])
+    joint = sparse.hstack([sparse.csr_matrix(dense), grams]).tocsr()
+    penalty = _penalty(joint, targets[:, 0], weights_of_rows)
+    weights, bias = _ridge(joint, targets[:, 0], weights_of_rows, penalty)
+    kind_weights, kind_bias = _ridge(sparse.csr_matrix(dense), targets[:, 1:], np.ones(len(scores)), penalty)
+    width = vectors.shape[1]
+    of_vectors = np.column_stack([weights[:width], kind_weights[:width]]) / spread
+    of_lexical = np.column_stack([weights[width : width + LEXICAL], kind_weights[width:]]) * lexical_scale
+    biases = np.concatenate([bias, kind_bias]) - centre @ of_vectors
+    return Head(
+        embedder=model[0],
+        model_id=model[1],
+        kinds=kinds,
+        vectors=_whole(of_vectors),
+        lexical=_whole(of_lexical),
+        ngrams=_whole(weights[width + LEXICAL :, 0] * rarity),
+        bias=_whole(biases),
+        prior=prior,
+    )
+
+
+def _whole(weights: Floats) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = np.rint(weights * ONE).astype(np.int64)
+    return found
+
+
+def _ngrams(features: Features) -> tuple[Any, Floats]:
+    """Counts of buckets over the root of a text's features, times the bucket's rarity; and the rarities."""
+    from scipy import sparse
+
+    ends = np.concatenate([[0], np.cumsum(features.counts)])
+    shape = (len(features.counts), BUCKETS)
+    counts: Any = sparse.csr_matrix((np.ones(len(features.buckets)), features.buckets, ends), shape=shape)
+    counts.sum_duplicates()
+    seen = np.bincount(counts.indices, minlength=BUCKETS)
+    rarity = NGRAM_SCALE * np.log((1 + shape[0]) / (1 + seen)) / np.log(1 + shape[0])
+    rarity[seen < 2] = 0  # one row teaches nothing about an n-gram
+    scale = sparse.diags(1 / np.sqrt(np.maximum(features.counts, 1)))
+    return scale @ counts @ sparse.diags(rarity), rarity
+
+
+def _balanced(scores: Floats) -> Floats:
+    """Weights of rows, 1 on average, with which praise and blame add up to nothing."""
+    glad, sad = float(scores[scores > 0].sum()), -float(scores[scores < 0].sum())
+    if not glad or not sad:
+        return np.ones(len(scores))
+    weights = np.where(scores > 0, sad / glad, 1.0)
+    found: Floats = weights / weights.mean()
+    return found
+
+
+def _ridge(features: Any, targets: Floats, weights: Floats, penalty: float) -> tuple[Floats, Floats]:
+    """Weights (features, targets) and biases."""
+    from sklearn.linear_model import Ridge
+
+    wide = targets.reshape(len(targets), -1)
+    if not wide.shape[1]:
+        return np.zeros((features.shape[1], 0)), np.zeros(0)
+    model = Ridge(penalty, solver="sparse_cg", tol=1e-5).fit(features, wide, sample_weight=weights)
+    return np.atleast_2d(model.coef_).T.reshape(-1, wide.shape[1]), np.atleast_1d(model.intercept_)
+
+
+def _penalty(features: Any, target: Floats, weights_of_rows: Floats) -> float:
+    """The penalty whose predictions of held-out folds (every FOLDS-th row) are nearest, by mean square."""
+    fold = np.arange(len(target)) % FOLDS
+    errors = []
+    for penalty in PENALTIES:
+        wrong = 0.0
+        for held in range(FOLDS):
+            kept = fold != held
+            weights, bias = _ridge(features[kept], target[kept], weights_of_rows[kept], penalty)
+            wrong += float((((features[~kept] @ weights + bias)[:, 0] - target[~kept]) ** 2).sum())
+        errors.append(wrong)
+    return PENALTIES[int(np.argmin(errors))]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Train the emotion head from the package's rows, or from a CSV.")
+    parser.add_argument("--rows", type=Path, help="CSV with the columns text, score and, if known, emotion")
+    parser.add_argument("--output", type=Path, default=Path(str(data_folder())) / HEAD, help="the head's file")
+    chosen = parser.parse_args(arguments)
+    rows = read_rows(chosen.rows) if chosen.rows else own_rows()
+    content = train(rows).bytes()
+    chosen.output.write_bytes(content)
+    print(f"{len(rows.texts)} rows, {len(content)} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""A sequence tagger of named entities: conditional random fields over characters (Chinese) or words (the rest).
+
+Belongs here: a trained model's file and how it tags a text. Does not belong here: its features
+(``tagger_features``), fitting it (``tagger_training``), nor which kinds of entities there are: the rows that it was
+trained on say.
+"""
+
+import io
+import json
+import threading
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from memory_pipelines.errors import InputError
+from memory_pipelines.slices.language import normalise
+from memory_pipelines.slices.tagger_features import Names, features, has_han, units
+
+FORMAT = 1
+
+
+class Span(NamedTuple):
+    """``text[start:end]`` is an entity of the kind."""
+
+    start: int
+    end: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """The model of one script: ``weights`` is a CRFsuite file, ``names`` the entities of its training rows by kind."""
+
+    weights: bytes
+    names: Mapping[str, Sequence[str]]
+
+
+def pack(parts: Mapping[str, Part], card: Mapping[str, Any]) -> bytes:
+    """One file of a tagger's parts (``han``, ``other``); equal parts give equal bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for script, part in sorted(parts.items()):
+            _add(archive, f"{script}.crf", part.weights)
+            _add(archive, f"{script}.json", json.dumps(part.names, ensure_ascii=False, sort_keys=True).encode())
+        _add(archive, "card.json", json.dumps({"format": FORMAT, **card}, ensure_ascii=False, sort_keys=True).encode())
+    return buffer.getvalue()
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    archive.writestr(
+        zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED
+    )  # ZipInfo's own time: the file's hash is its content's
+
+
+class Tagger:
+    """Finds entities in texts; a text's spans depend on the text and the model alone. Safe to share by threads."""
+
+    def __init__(self, model: bytes) -> None:
+        """Raises InputError if the bytes are no tagger of this version."""
+        import pycrfsuite
+
+        self._parts: dict[str, tuple[Any, Names]] = {}
+        self._kept: list[bytes] = []  # the library reads them where they are and keeps no reference
+        self._lock = threading.Lock()
+        try:
+            with zipfile.ZipFile(io.BytesIO(model)) as archive:
+                self.card: dict[str, Any] = json.loads(archive.read("card.json"))
+                if self.card.get("format") != FORMAT:
+                    raise InputError("the tagger was trained by another version; train it anew")
+                for script in ("han", "other"):
+                    if f"{script}.crf" in archive.namelist():
+                        tagger = pycrfsuite.Tagger()
+                        weights = archive.read(f"{script}.crf")
+                        tagger.open_inmemory(weights)
+                        self._kept.append(weights)
+                        self._parts[script] = (tagger, Names(json.loads(archive.read(f"{script}.json"))))
+        except (zipfile.BadZipFile, KeyError, ValueError) as error:
+            raise InputError("the file is no trained tagger") from error
+
+    def tag(self, text: str) -> list[Span]:
+        """Entities of the text, from left to right, without overlaps. No spans in a script without training rows.
+
+        Of a text the first ``language.MAX_CHARS`` characters are read, in about 20 ms a thousand."""
+        text = normalise(text)
+        part = self._parts.get("han" if has_han(text) else "other")
+        found = units(text)
+        if part is None or not found:
+            return []
+        tagger, names = part
+        rows = features(text, found, names)
+        with self._lock:
+            labels = tagger.tag(rows)
+        return spans(labels, found)
+
+
+def spans(labels: Sequence[str], found: Sequence[tuple[int, int]]) -> list[Span]:
+    """Spans of BIO labels over units; an ``I`` that continues nothing begins a span."""
+    result: list[Span] = []
+    before = "O"
+    for label, (start, end) in zip(labels, found, strict=True):
+        kind = label[2:]
+        if label.startswith("I") and before[2:] == kind:
+            result[-1] = result[-1]._replace(end=end)
+        elif label != "O":
+            result.append(Span(start, end, kind))
+        before = label
+    return result
+
+
+def labels(found: Sequence[tuple[int, int]], truth: Sequence[Span]) -> list[str]:
+    """BIO labels of units; a unit belongs to the span that its first character is in. Of overlapping spans the
+    longer counts, then the earlier."""
+    result = ["O"] * len(found)
+    for span in sorted(truth, key=lambda s: (s.start - s.end, s.start)):
+        inside = [i for i, (start, _) in enumerate(found) if span.start <= start < span.end]
+        if inside and all(result[i] == "O" for i in inside):
+            for i in inside:
+                result[i] = f"{'B' if i == inside[0] else 'I'}-{span.kind}"
+    return result

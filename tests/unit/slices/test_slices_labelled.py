@@ -1,0 +1,87 @@
+"""Labelled rows of users: what is kept, what is told."""
+
+from pathlib import Path
+
+import pytest
+
+from memory_pipelines.errors import InputError
+from memory_pipelines.slices.intent_fit import Row
+from memory_pipelines.slices.labelled import all_labels, read_labels, training_rows
+
+
+def csv(tmp_path: Path, text: str, encoding: str = "utf-8") -> Path:
+    file = tmp_path / "labels.csv"
+    file.write_bytes(text.encode(encoding))
+    return file
+
+
+def test_good_rows_are_kept_and_faulty_ones_told(tmp_path: Path) -> None:
+    found = read_labels(
+        csv(
+            tmp_path,
+            "text,lang,intent,action,category\n"
+            "我要退款,zh,refund_request,request,task\n"
+            ",zh,refund_request,request,task\n"
+            "hello,en,,greet,\n"
+            "hola,es,greeting,greet,\n"
+            "my own thing,en,own_intent,,\n"
+            "where is it,en,order_status,ask,question\n"
+            "我要退款,zh,cancel_order,cancel,task\n"
+            '"two\nlines",,out_of_scope,inform,\n'
+            "a,b,c,d,e,f\n",
+        )
+    )
+    assert found.rows.select(["text", "lang", "intent", "action", "category", "source"]).to_pylist() == [
+        {"text": "我要退款", "lang": "zh", "intent": "refund_request", "action": "request", "category": "task",
+         "source": "labels.csv"},
+        {"text": "my own thing", "lang": "en", "intent": "own_intent", "action": None, "category": None,
+         "source": "labels.csv"},
+        {"text": "two\nlines", "lang": "en", "intent": "out_of_scope", "action": "inform", "category": "inquiry",
+         "source": "labels.csv"},
+    ]  # fmt: skip
+    faults = dict(found.faults)
+    assert set(faults) == {2, 3, 4, 6, 7, 9}
+    assert (faults[2], faults[3]) == ("no text", "no intent")
+    assert faults[7] == "row 1 gives the same text another intent"
+    assert found.rows.num_rows + len(found.faults) == 9
+
+
+def test_sensitive_values_are_masked(tmp_path: Path) -> None:
+    found = read_labels(csv(tmp_path, "text,lang,intent,action\n我的手机号是13812345678,zh,share_fact,inform\n"))
+    assert found.rows["text"].to_pylist() == ["我的手机号是[phone]"]
+
+
+def test_a_byte_order_mark_is_no_column_name(tmp_path: Path) -> None:
+    assert read_labels(csv(tmp_path, "text,lang,intent,action\nhi,en,greeting,greet\n", "utf-8-sig")).rows.num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "message"),
+    [("text,intent\n", "utf-8", "lang, action"), ("", "utf-8", "text"), ("text,退款\n", "gbk", "UTF-8")],
+)
+def test_a_file_that_is_no_such_csv(tmp_path: Path, text: str, encoding: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_labels(csv(tmp_path, text, encoding))
+
+
+def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        read_labels(tmp_path / "none.csv")
+
+
+def test_the_hold_out_depends_on_the_text_alone(tmp_path: Path) -> None:
+    lines = "".join(f"sentence number {i},en,a,ask\nSENTENCE NUMBER {i},en,a,ask\n" for i in range(100))
+    table = read_labels(csv(tmp_path, "text,lang,intent,action\n" + lines)).rows
+    train, held = training_rows(table)
+    assert len(train) + len(held) == 200
+    assert 20 <= len(held) <= 60
+    assert not {row.group for row in train} & {row.group for row in held}
+    some_train, some_held = training_rows(table.slice(50, 40))
+    assert {row.text for row in some_held} <= {row.text for row in held}
+    assert {row.text for row in some_train} <= {row.text for row in train}
+
+
+def test_own_labels_come_after_the_shipped_ones() -> None:
+    rows = [Row("x", ("own", "ask", None), "x"), Row("y", ("b", None, "fact"), "y")]
+    shipped = {"intent": ("b", "a"), "action": ("ask",), "category": ("fact", "task")}
+    assert all_labels(shipped, rows) == {"intent": ("b", "a", "own"), "action": ("ask",), "category": ("fact", "task")}
