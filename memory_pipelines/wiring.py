@@ -4,7 +4,7 @@ Belongs here: which adapter serves which port. Does not belong here: what is don
 without a URL is served by its embedded server, which is started if need be.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,9 @@ EMBEDDED = {
     "ministack": "s3_url",
 }
 """Embedded server → the setting that names a real one instead."""
+COLLECTIONS = "memories_"
+"""What the names of vector collections begin with; the embedding model's id follows."""
+CLOSED = ("graph", "hot", "cold")
 
 
 @dataclass
@@ -131,7 +134,8 @@ class Platform:
     def erasure_stores(self) -> "Stores":
         from memory_pipelines.erasure.places import Stores
 
-        return Stores(self.engine, self.lake, [self.vectors], self.graph, self.hot, self.cold, self.exclusion)
+        vectors = [self.vectors, *self.former_vectors]
+        return Stores(self.engine, self.lake, vectors, self.graph, self.hot, self.cold, self.exclusion)
 
     @cached_property
     def embedder(self) -> "Embedder":
@@ -141,12 +145,20 @@ class Platform:
 
     @cached_property
     def vectors(self) -> VectorStore:
+        """The collection of the embedding model in use."""
         from memory_pipelines.stores.vectors import MilvusVectors
 
         model = "".join(c if c.isalnum() else "_" for c in self.embedder.model_id)
-        store = MilvusVectors(self.settings.milvus_url, self.settings.milvus_token, f"memories_{model}")
+        store = MilvusVectors(self.settings.milvus_url, self.settings.milvus_token, f"{COLLECTIONS}{model}")
         store.ensure(self.embedder.dimension)
         return store
+
+    @cached_property
+    def former_vectors(self) -> Sequence[VectorStore]:
+        """The collections of other embedding models: they may still hold a person."""
+        from memory_pipelines.stores.vectors import MilvusVectors
+
+        return self.vectors.beside(COLLECTIONS) if isinstance(self.vectors, MilvusVectors) else ()
 
     @cached_property
     def graph(self) -> GraphStore:
@@ -207,14 +219,12 @@ class Platform:
 
     def close(self) -> None:
         """Close what was opened; embedded servers go on running. What is asked for afterwards is opened anew."""
-        for name in ("recall", "publisher", "authority", "ledger", "keyring"):
-            self.__dict__.pop(name, None)
-        for name in ("vectors", "graph", "hot", "cold"):
-            if name in self.__dict__:
-                self.__dict__.pop(name).close()
-        engine = self.__dict__.pop("engine", None)
-        if engine is not None:
-            engine.dispose()
+        built = {name: self.__dict__.pop(name) for name in list(self.__dict__) if name not in ("settings", "clock")}
+        for store in (built.get("vectors"), *built.get("former_vectors", ()), *(built.get(n) for n in CLOSED)):
+            if store is not None:
+                store.close()
+        if "engine" in built:
+            built["engine"].dispose()
 
     def __enter__(self) -> "Platform":
         return self

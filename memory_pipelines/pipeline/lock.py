@@ -1,4 +1,4 @@
-"""The lock over the lake: steps hold it together, a purge of erased rows holds it alone."""
+"""The locks of steps: over the lake, which a purge of erased rows holds alone, and over landing."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -16,6 +16,17 @@ def uses_lake(step: Callable[Concatenate[Platform, P], R]) -> Callable[Concatena
     @wraps(step)
     def held(platform: Platform, /, *args: P.args, **kwargs: P.kwargs) -> R:
         with platform.exclusion.shared():
+            return step(platform, *args, **kwargs)
+
+    return held
+
+
+def lands_alone(step: Callable[Concatenate[Platform, P], R]) -> Callable[Concatenate[Platform, P], R]:
+    """A step that lands rows: the next one waits for it to end."""
+
+    @wraps(step)
+    def held(platform: Platform, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with platform.exclusion.landing():
             return step(platform, *args, **kwargs)
 
     return held

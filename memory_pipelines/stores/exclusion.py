@@ -1,6 +1,6 @@
-"""One lock between everybody who uses the lake and the one who purges it.
+"""Locks between processes: everybody who uses the lake and the one who purges it, and those who land.
 
-Belongs here: the PostgreSQL advisory lock, shared or alone. Does not belong here: what is done while it
+Belongs here: PostgreSQL's advisory locks, shared or alone. Does not belong here: what is done while it
 is held. A process that dies lets go at once, since the lock goes with its session.
 """
 
@@ -16,6 +16,8 @@ from memory_pipelines.stores.statements import translated
 _LOCK_SPACE = 7273
 PATIENCE_SECONDS = 600
 LOCK_NOT_AVAILABLE = "55P03"
+BUSY = "other jobs use the lake; run again when they have ended"
+LANDING = "something else is being landed; run again when it has ended"
 
 
 class Exclusion:
@@ -38,7 +40,7 @@ class Exclusion:
             if depth:
                 yield
             else:
-                with self._held("SELECT pg_advisory_lock_shared(:space, 0)", 0):
+                with self._held("SELECT pg_advisory_lock_shared(:space, 0)", 0, BUSY):
                     yield
         finally:
             self._mine.depth = depth
@@ -48,11 +50,19 @@ class Exclusion:
         """Hold the lock alone. Raises TransientError if others do not let go in time."""
         if getattr(self._mine, "depth", 0):
             raise IntegrityError("a thread that uses the lake cannot wait until nobody does")
-        with self._held("SELECT pg_advisory_lock(:space, 0)", patience_seconds):
+        with self._held("SELECT pg_advisory_lock(:space, 0)", patience_seconds, BUSY):
             yield
 
     @contextmanager
-    def _held(self, statement: str, patience_seconds: int) -> Iterator[None]:
+    def landing(self, patience_seconds: int = PATIENCE_SECONDS) -> Iterator[None]:
+        """Be the only one who lands: two who number the chunks of one source would replace each other's rows.
+
+        Raises TransientError if another does not let go in time."""
+        with self._held("SELECT pg_advisory_lock(:space, 1)", patience_seconds, LANDING):
+            yield
+
+    @contextmanager
+    def _held(self, statement: str, patience_seconds: int, busy: str) -> Iterator[None]:
         if self._engine.dialect.name != "postgresql":
             yield
             return
@@ -69,7 +79,7 @@ class Exclusion:
                 except sa.exc.OperationalError as error:
                     if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
                         raise
-                    raise TransientError("other jobs use the lake; run again when they have ended") from None
+                    raise TransientError(busy) from None
                 connection.commit()  # a session lock outlives the transaction, and an idle one would block vacuum
             yield
         finally:

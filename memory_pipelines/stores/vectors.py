@@ -172,6 +172,12 @@ class MilvusVectors:
             return 0
         return int(self._ask(lambda client: self._query(client, "", "count(*)"))[0]["count(*)"])
 
+    def beside(self, prefix: str) -> list["MilvusVectors"]:
+        """The other collections of this server whose names begin with ``prefix``: those of former embedding models."""
+        names = sorted(self._ask(lambda client: client.list_collections(timeout=READ_SECONDS)))
+        others = [name for name in names if name.startswith(prefix) and name != self._collection]
+        return [MilvusVectors(self._url, self._token, name) for name in others]
+
     def close(self) -> None:
         client, self._client, self._dimension = self._client, None, None
         if client is not None:

@@ -219,3 +219,21 @@ def test_a_wrong_url_or_collection_is_a_setting_error() -> None:
         MilvusVectors("nonsense").count()
     with pytest.raises(SettingError):
         MilvusVectors("http://127.0.0.1:1", collection='a"; drop')
+
+
+def test_collections_of_former_models_are_found_and_can_be_emptied(embedded: Settings, owner: Owner, name: str) -> None:
+    prefix = f"former_{name}_"
+    stores = [MilvusVectors(embedded.milvus_url, embedded.milvus_token, prefix + model) for model in ("a", "b", "c")]
+    for store in stores:
+        store.ensure(8)
+        store.upsert([row(f"{name}.1", owner, 1)])
+    current = stores[0]
+    former = current.beside(prefix)
+    assert len(former) == 2
+    for store in former:
+        assert store.entry_ids(owner) == {f"{name}.1"}
+        store.delete([f"{name}.1"])
+        assert store.entry_ids(owner) == set()
+    assert current.entry_ids(owner) == {f"{name}.1"}
+    for store in (*stores, *former):
+        store.close()
