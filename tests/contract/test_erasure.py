@@ -182,9 +182,8 @@ def test_the_lock_goes_with_its_session(engine: sa.Engine) -> None:
 @pytest.mark.embedded
 def test_who_lands_is_alone_with_it_but_not_with_the_lake(engine: sa.Engine) -> None:
     one, other = Exclusion(engine), Exclusion(engine)
-    with one.landing(1), other.shared():
-        with pytest.raises(TransientError, match="being landed"), other.landing(1):
-            raise AssertionError("two land at once")
+    with one.landing(1), other.shared(), pytest.raises(TransientError, match="being landed"), other.landing(1):
+        raise AssertionError("two land at once")
     with other.landing(1):
         pass
 
