@@ -12,7 +12,7 @@ from memory_pipelines.pipeline import quarantine as broken
 from resources.platform import PlatformResource
 
 MOST_SHOWN = 200
-"""Lines of the table of quarantined rows."""
+"""Lines of the table of quarantined rows, and keys of faulty sources."""
 
 raw_logs = dg.AssetSpec(
     "raw_logs",
@@ -30,7 +30,7 @@ def landed_logs(context: dg.AssetExecutionContext, memory: PlatformResource) -> 
     touch."""
     platform = memory.platform
     context.instance.add_dynamic_partitions(str(BUCKETS.name), bucket_keys(platform.settings.buckets))
-    results = files.land(platform, files.inbox(platform.settings))
+    results = files.land(platform, files.inbox(platform))
     counts = Counter(result.status for result in results)
     filtered: Counter[str] = Counter()
     quarantined: Counter[str] = Counter()
@@ -119,15 +119,26 @@ def readmitted_rows(config: ReadmitConfig, memory: PlatformResource) -> dg.Mater
 
 @dg.asset_check(asset=quarantine)
 def quarantine_share(memory: PlatformResource) -> dg.AssetCheckResult:
-    """No file has more broken rows than the settable share, and every file could be read whole."""
-    limit = memory.platform.settings.quarantine_max_share
-    landed = memory.platform.ledger.files()
+    """No file has more broken rows than the settable share, and every file could be read whole. `memory-pipelines
+    files` names those that could not, and says why."""
+    platform = memory.platform
+    limit = platform.settings.quarantine_max_share
+    landed = platform.ledger.files()
+    there = {source.key for source in files.inbox(platform)}
+    faulty = [fault.source for fault in platform.ledger.faults() if fault.source in there]
     bad = [f["file_id"] for f in landed if f["rows"] and sum(f["quarantined"].values()) / f["rows"] > limit]
     halted = [f["file_id"] for f in landed if not f["complete"]]
     return dg.AssetCheckResult(
-        passed=not bad and not halted,
+        passed=not bad and not halted and not faulty,
         severity=dg.AssetCheckSeverity.WARN,
-        metadata={"limit": limit, "files": len(landed), "above_limit": bad, "not_finished": halted},
+        metadata={
+            "limit": limit,
+            "files": len(landed),
+            "above_limit": bad,
+            "not_finished": halted,
+            "faulty_sources": len(faulty),
+            "faulty_source_keys": faulty[:MOST_SHOWN],
+        },
     )
 
 

@@ -65,7 +65,7 @@ def cut(turns: int) -> pa.Table:
         os.environ["MEMORY_PIPELINES_HOME"] = str(home)
         os.environ["MEMORY_PIPELINES_INBOX"] = str(Path(folder) / "logs")
         with connect(Settings.load()) as platform:
-            files.land(platform, files.log_files(platform.settings.inbox_path))
+            files.land(platform, [platform.settings.inbox_path])
             daily.cut_days(platform, platform.ledger.touched_days())
             return platform.lake.read(EXCHANGES)
 

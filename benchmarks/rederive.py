@@ -83,7 +83,7 @@ def first_run(platform: "Platform") -> None:
     from memory_pipelines.slices.intent import label_intents
     from memory_pipelines.tables import EMOTIONS, ENTITIES, INTENTS
 
-    files.land(platform, files.log_files(platform.settings.inbox_path))
+    files.land(platform, [platform.settings.inbox_path])
     waiting = list(platform.ledger.touched_days())
     for first in range(0, len(waiting), DAYS_IN_A_ROW):
         days = waiting[first : first + DAYS_IN_A_ROW]

@@ -108,7 +108,7 @@ def _library(platform: "Platform", stopwatch: Stopwatch, *, to_slices: bool) -> 
     from memory_pipelines.tables import EMOTIONS, ENTITIES, INTENTS
 
     began = stopwatch.now()
-    files.land(platform, files.log_files(platform.settings.inbox_path))
+    files.land(platform, [platform.settings.inbox_path])
     waiting = list(platform.ledger.touched_days())
     for first in range(0, len(waiting), DAYS_IN_A_ROW):
         days = waiting[first : first + DAYS_IN_A_ROW]

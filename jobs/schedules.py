@@ -128,7 +128,7 @@ def inbox(context: dg.SensorEvaluationContext, memory: PlatformResource) -> dg.R
     if _running(context, land_logs.name):
         return dg.SkipReason("files are being landed")
     with memory.open() as platform:
-        waiting = files.unlanded(platform, files.inbox(platform.settings))
+        waiting = files.unlanded(platform, files.inbox(platform))
     if not waiting:
         return dg.SkipReason("no new file in the inbox")
     return dg.RunRequest()

@@ -35,11 +35,17 @@ class Settings:
     milvus_url: str = _setting("", "`http://host:port` of the vector store")
     milvus_token: str = _setting("", "`user:password` or API key of the vector store")
     redis_url: str = _setting("", "`redis://host:port/0` of the hot store")
-    s3_url: str = _setting("", "endpoint of the cold store, `http(s)://host:port`")
+    s3_url: str = _setting(
+        "",
+        "endpoint of the cold store and of `s3://` sources, `http(s)://host:port`; "
+        "empty: embedded server for the store, AWS itself for sources",
+    )
     s3_bucket: str = _setting("memory-pipelines", "bucket of the cold store")
-    s3_access_key: str = _setting("", "access key of the cold store")
-    s3_secret_key: str = _setting("", "secret key of the cold store")
-    s3_region: str = _setting("us-east-1", "region of the cold store")
+    s3_access_key: str = _setting(
+        "", "access key of the cold store and of `s3://` sources; empty: the standard chain of AWS"
+    )
+    s3_secret_key: str = _setting("", "secret key that belongs to the access key")
+    s3_region: str = _setting("us-east-1", "region of the cold store and of `s3://` sources")
     tenant: str = _setting("default", "tenant of logs that name none")
     buckets: int = _setting(8, "buckets of subjects for derived tables; fixed once a lake exists")
     scenario: str = _setting("customer_service", "admission profile: customer_service, assistant or entertainment")

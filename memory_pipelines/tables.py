@@ -89,6 +89,9 @@ BEHAVIOUR = TableSpec(
 """What users did: ``kind`` is order, refund, visit, coupon, cancel, churn, ...; ``value`` in the log's
 currency; ``reference`` an order number or the like."""
 
+CONFLICTING_VERSION = "conflicting_version"
+"""The reason of whole rows that another version of their turn won over."""
+
 QUARANTINE = TableSpec(
     "quarantine",
     _schema(

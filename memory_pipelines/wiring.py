@@ -49,6 +49,12 @@ class Platform:
 
     settings: Settings
     clock: Clock
+    unfilled: Settings | None = None
+
+    @property
+    def given(self) -> Settings:
+        """The settings as they were given, without what embedded servers filled in."""
+        return self.settings if self.unfilled is None else self.unfilled
 
     @cached_property
     def lake(self) -> Lake:
@@ -219,7 +225,8 @@ class Platform:
 
     def close(self) -> None:
         """Close what was opened; embedded servers go on running. What is asked for afterwards is opened anew."""
-        built = {name: self.__dict__.pop(name) for name in list(self.__dict__) if name not in ("settings", "clock")}
+        given = ("settings", "clock", "unfilled")
+        built = {name: self.__dict__.pop(name) for name in list(self.__dict__) if name not in given}
         for store in (built.get("vectors"), *built.get("former_vectors", ()), *(built.get(n) for n in CLOSED)):
             if store is not None:
                 store.close()
@@ -244,7 +251,7 @@ def connect(
     Raises SettingError where a server is neither named nor installed.
     """
     settings = Settings.load() if settings is None else settings
-    return Platform(with_endpoints(settings, progress), clock or SystemClock())
+    return Platform(with_endpoints(settings, progress), clock or SystemClock(), unfilled=settings)
 
 
 def with_endpoints(settings: Settings, progress: Callable[[str], None] | None = None) -> Settings:
@@ -280,7 +287,7 @@ def with_running(settings: Settings) -> Settings:
     return replace(settings, **_found(settings, running, None)) if running else settings
 
 
-def ledger_of(settings: Settings) -> "Engine | None":
+def ledger_engine(settings: Settings) -> "Engine | None":
     """The relational store, to read only, if it answers and holds a ledger; nothing is started or created."""
     from memory_pipelines.stores import database
 

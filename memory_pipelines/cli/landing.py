@@ -29,7 +29,9 @@ def add_commands(commands: Any) -> None:
     command.add_argument("--by", metavar="COLUMN", help="column that grows; rows from its last value on are read")
     command.set_defaults(run=_import)
 
-    command = commands.add_parser("files", help="the files that were read: rows, quarantined rows, whether to the end")
+    command = commands.add_parser(
+        "files", help="the files that were read: rows, whether to the end; which cannot be read, and why"
+    )
     command.set_defaults(run=_files)
 
     command = commands.add_parser("quarantine", help="broken rows: how many, of which file, for which reason")
@@ -102,15 +104,15 @@ def _look(arguments: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
     from memory_pipelines.pipeline import files
-    from memory_pipelines.wiring import ledger_of, with_running
+    from memory_pipelines.wiring import ledger_engine, with_running
 
-    settings = with_running(Settings.load())
-    ledger = ledger_of(settings)
+    settings = Settings.load()
+    engine = ledger_engine(with_running(settings))
     faults = 0
-    for found in files.look(settings, arguments.paths, datetime.now(UTC), ledger, arguments.mapping):
+    for found in files.look(settings, arguments.paths, datetime.now(UTC), engine, arguments.mapping):
         print_preview(found)
         faults += bool(found.fault)
-    if ledger is None:
+    if engine is None:
         print("(no ledger answers: what is known, new or grown cannot be told)")
     return 1 if faults else 0
 
@@ -137,10 +139,15 @@ def _files(arguments: argparse.Namespace) -> int:
     from memory_pipelines.wiring import connect
 
     with connect() as platform:
-        for file in platform.ledger.files():
-            state = "whole" if file["complete"] else "broken off"
-            counts = f"{file['rows']:>10} rows {sum(file['quarantined'].values()):>8} quarantined"
-            print(f"{counts}  {state:<10}  {file['file_id']}  {file['name']}")
+        files, faults = platform.ledger.files(), platform.ledger.faults()
+    for file in files:
+        state = "whole" if file["complete"] else "broken off"
+        counts = f"{file['rows']:>10} rows {sum(file['quarantined'].values()):>8} quarantined"
+        print(f"{counts}  {state:<10}  {file['file_id']}  {file['name']}")
+    if faults:
+        print("cannot be read to the end, as of the last look:")
+    for fault in faults:
+        print(f"    {fault.source}  {fault.name}: {fault.fault}")
     return 0
 
 

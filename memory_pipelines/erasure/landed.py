@@ -14,13 +14,12 @@ from memory_pipelines.erasure.naming import conversations, keys_named, parsed
 from memory_pipelines.erasure.places import Stores, Target, Trace, row_key, tally, turn_key
 from memory_pipelines.model import Owner, Role, stable_hash, touched_days
 from memory_pipelines.stores.base import Lake, Replace
-from memory_pipelines.tables import QUARANTINE, TURNS
+from memory_pipelines.tables import CONFLICTING_VERSION, QUARANTINE, TURNS
 
 DAYS_PER_WRITE = 16
 """Days of turns that one write holds in memory."""
 SILENCE = timedelta(hours=6)
 """A conversation without sessions is cut there (step 1)."""
-CONFLICT = "conflicting_version"
 
 _COLUMNS = ("turn_id", "conversation_id", "session_id", "subject", "role", "occurred_at", "content_hash", "day")
 
@@ -171,7 +170,7 @@ def _broken_rows(lake: Lake) -> list[Row]:
     """Every quarantined row with the owner keys that it names."""
     rows: list[Row] = lake.read(QUARANTINE, columns=["tenant", "reason", "raw", "day"]).to_pylist()
     for row in rows:
-        row["keys"] = frozenset() if row["reason"] == CONFLICT else keys_named(row["raw"], row["tenant"])
+        row["keys"] = frozenset() if row["reason"] == CONFLICTING_VERSION else keys_named(row["raw"], row["tenant"])
     return rows
 
 
@@ -182,7 +181,7 @@ def _is_of(row: Row, target: Target) -> bool:
 def broken_row_names(row: Row, target: Target) -> bool:
     """Whether a quarantined row (with its ``keys``) is the target's."""
     tenant, raw = target.owner.tenant, row["raw"]
-    if row["reason"] == CONFLICT:
+    if row["reason"] == CONFLICTING_VERSION:
         lost = parsed(raw)
         return row["tenant"] == tenant and row_key(tenant, lost["turn_id"], lost["content_hash"]) in target.trace.rows
     if target.key in row["keys"]:

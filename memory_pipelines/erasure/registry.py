@@ -12,7 +12,15 @@ from memory_pipelines.erasure.landed import Quarantine, Turns
 from memory_pipelines.erasure.online import ColdObjects, Graphs, HotValues, Vectors
 from memory_pipelines.erasure.others import QUOTED_EXCHANGES, QUOTED_MEMORIES, QUOTED_SLICES, QuotedVersions
 from memory_pipelines.erasure.places import Place
-from memory_pipelines.erasure.relational import Batches, DeviceLinks, FileNames, NotedTurns, OwnedTable, Plans
+from memory_pipelines.erasure.relational import (
+    Batches,
+    DeviceLinks,
+    FileNames,
+    NotedTurns,
+    OwnedTable,
+    Plans,
+    SourceNames,
+)
 from memory_pipelines.stores import schema
 from memory_pipelines.tables import (
     BEHAVIOUR,
@@ -78,6 +86,7 @@ RELATIONAL = (
     NotedTurns(schema.turn_conflicts),
     NotedTurns(schema.turn_days),
     FileNames(),
+    SourceNames(),
 )
 
 PLACES: tuple[Place, ...] = (*PROJECTIONS, *QUOTES, *LAKE, *RELATIONAL)

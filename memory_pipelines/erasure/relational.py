@@ -176,5 +176,18 @@ class FileNames(_Table):
     def _naming(self, connection: sa.Connection, target: Target) -> list[str]:
         if target.until is not None:
             return []
-        rows = connection.execute(sa.select(self.table.c.file_id, self.table.c.name)).all()
-        return [file_id for file_id, name in rows if target.key in keys_of_name(name, target.owner.tenant)]
+        (key,) = self.table.primary_key
+        rows = connection.execute(sa.select(key, self.table.c.name)).all()
+        return [found for found, name in rows if target.key in keys_of_name(name, target.owner.tenant)]
+
+
+@dataclass(frozen=True)
+class SourceNames(FileNames):
+    """Names of sources that cannot be read: one that names the person becomes the source's key, without the fault."""
+
+    table: sa.Table = schema.source_faults
+
+    def drop(self, connection: sa.Connection, target: Target) -> None:
+        table = self.table
+        for key in self._naming(connection, target):
+            connection.execute(table.update().where(table.c.source == key).values(name=key, fault=""))

@@ -7,7 +7,7 @@ subjects it touched, in one transaction.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -16,13 +16,13 @@ from typing import Any
 import pyarrow as pa
 
 from memory_pipelines.errors import InputError
-from memory_pipelines.landing.mapping import Mapping
+from memory_pipelines.landing.mapping import BrokenMappingError, Mapping
 from memory_pipelines.landing.normalise import Normaliser
 from memory_pipelines.landing.readers import RawRow, detect_format, read_rows
-from memory_pipelines.landing.sources import Source, local_source, unreadable
+from memory_pipelines.landing.sources import Source, local_source, shown, unreadable
 from memory_pipelines.model import stable_hash, touched_days
 from memory_pipelines.stores.base import Lake, Replace
-from memory_pipelines.stores.notes import ChunkCounts, LandedChunk, LandingLedger, SourceNote, Watermark
+from memory_pipelines.stores.notes import ChunkCounts, LandedChunk, LandingLedger, Progress, SourceNote, Watermark
 from memory_pipelines.tables import BEHAVIOUR, QUARANTINE, TURNS, TableSpec
 
 CHUNK_ROWS = 50_000
@@ -107,6 +107,23 @@ class Lander:
         return Written(counts, touched_days(turns["day"].unique().to_pylist()), owners, tuple(ids))
 
 
+def fault_state(state: str, mapping: Mapping | BrokenMappingError | None) -> str:
+    """The state of a source that cannot be read with this mapping: another one may cure it."""
+    return state if mapping is None else f"{state}:{mapping.mark}"
+
+
+def is_stray(source: Source, error: InputError) -> bool:
+    """Whether nothing is wrong: a file was found in a folder, and it is no log."""
+    return isinstance(error, NoReaderError) and not source.asked
+
+
+def note_fault(ledger: LandingLedger, source: Source, state: str, error: InputError) -> None:
+    """Note that a source cannot be read as it is in ``state`` (``fault_state``): it is not tried again until that
+    changes."""
+    told = None if is_stray(source, error) else (source.name, shown(str(error)))
+    ledger.source_failed(source.key, state, told)
+
+
 def chunk_key(file_id: str, chunk: int) -> str:
     """Under which id the lake's rows name a chunk."""
     return f"{file_id}:{chunk:06d}"
@@ -134,7 +151,7 @@ def land_file(
     source = local_source(source) if isinstance(source, Path) else source
     state = source.state()
     note = ledger.source_notes([source.key]).get(source.key)
-    if note is not None and note.state == state and note.complete and source.size is None:
+    if note is not None and note.state == state and note.complete and not note.fault and source.size is None:
         return None
     landing = _Landing(
         ledger,
@@ -146,9 +163,8 @@ def land_file(
     )
     try:
         return landing.land(source, state, note)
-    except InputError:
-        found = ledger.source_notes([source.key]).get(source.key)
-        ledger.note_source(source.key, SourceNote(state, found.file_id if found else None, fault=True))
+    except InputError as error:
+        note_fault(ledger, source, fault_state(state, None if mapping is None else mapping.mapping), error)
         raise
 
 
@@ -187,19 +203,17 @@ class _Landing:
         self, source: Source, file_id: str, size: int, file_format: str, continues: str | None
     ) -> list[ChunkCounts]:
         path = None if self.mapping is None else self.mapping.path
-        self.ledger.begin_file(
+        progress = self.ledger.begin_file(
             file_id, source.name, size, file_format=file_format, mapping=path, continues=continues
         )  # fmt: skip
         try:
-            return self._rows(source, file_id, file_format)
+            return self._rows(source, file_id, file_format, progress)
         except _Parted:
             self.ledger.part_file(file_id)
-            return self._rows(source, file_id, file_format)
+            return self._rows(source, file_id, file_format, replace(progress, before=0, tail=None))
 
-    def _rows(self, source: Source, file_id: str, file_format: str) -> list[ChunkCounts]:
+    def _rows(self, source: Source, file_id: str, file_format: str, progress: Progress) -> list[ChunkCounts]:
         """Land the rows of a file that are not landed yet."""
-        progress = self.ledger.progress(file_id)
-        assert progress is not None, "begun"
         lander, landed = self.lander(file_id), list[ChunkCounts]()
         with Stream(source, file_format, self.mapping) as stream:
             for group in _groups(stream, progress.before, self.chunk_rows):

@@ -5,6 +5,7 @@ and what the fields then mean (``normalise``). A value that the mapping cannot t
 it is, so that its row reaches quarantine with what was read.
 """
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable
 from collections.abc import Mapping as Dict
@@ -23,6 +24,8 @@ from memory_pipelines.model import Role, canonical_json, stable_hash
 FILE_NAME = "mapping.yaml"
 MOST_BYTES = 1 << 20
 MOST_DEPTH = 8
+MARK_LENGTH = 16
+"""Hex digits of a mark."""
 
 FORMATS = (
     "jsonl",
@@ -64,6 +67,14 @@ DATE_ORDERS = ("dmy", "mdy", "ymd")
 _TIMES = frozenset((*TIME_NAMES, "edited_at"))
 
 
+class BrokenMappingError(InputError):
+    """A mapping that cannot be read. ``mark`` is a hash of the file as it is, for the ledger's note."""
+
+    def __init__(self, message: str, mark: str) -> None:
+        super().__init__(message)
+        self.mark = mark
+
+
 @dataclass(frozen=True)
 class Mapping:
     """What a ``mapping.yaml`` says; without arguments it changes nothing.
@@ -90,9 +101,10 @@ class Mapping:
         return not self.files or any(fnmatch(name, pattern) for pattern in self.files)
 
     @cached_property
-    def digest(self) -> str:
+    def mark(self) -> str:
         """Hash of the content, for the ledger's note."""
-        return stable_hash("mapping", canonical_json({k: str(v) for k, v in vars(self).items() if k in _KEYS}))
+        content = canonical_json({k: str(v) for k, v in vars(self).items() if k in _KEYS})
+        return stable_hash("mapping", content)[:MARK_LENGTH]
 
     @cached_property
     def _roles(self) -> dict[str, str]:
@@ -196,16 +208,21 @@ def find_mapping(path: Path, root: Path) -> Path | None:
 
 
 def load_mapping(path: Path) -> Mapping:
-    """Read a mapping. Raises InputError that names the fault."""
+    """Read a mapping. Raises BrokenMappingError that names the fault."""
+    content = b""
     try:
-        if path.stat().st_size > MOST_BYTES:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
             raise InputError(f"{path.name} is too large for a mapping")
-        text = path.read_text("utf-8-sig")
+        return parse_mapping(content.decode("utf-8-sig"), path.name)
     except OSError as error:
-        raise InputError(f"cannot read {path.name}: {error.strerror}") from None
+        fault = f"cannot read {path.name}: {error.strerror}"
     except UnicodeDecodeError:
-        raise InputError(f"{path.name} is not UTF-8") from None
-    return parse_mapping(text, path.name)
+        fault = f"{path.name} is not UTF-8"
+    except InputError as error:
+        fault = str(error)
+    raise BrokenMappingError(fault, hashlib.blake2b(fault.encode() + content, digest_size=MARK_LENGTH // 2).hexdigest())
 
 
 def parse_mapping(text: str, name: str = FILE_NAME) -> Mapping:

@@ -1,7 +1,7 @@
 """Where bytes come from: files on disk and objects in S3, plain or compressed, one by one or by folder and glob.
 
 Belongs here: finding sources, their identity, and opening them as a stream that memory does not grow with. Does
-not belong here: formats (``readers``), SQL tables (``tables``).
+not belong here: formats (``readers``), SQL tables (``sql``).
 """
 
 import fnmatch
@@ -16,15 +16,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from memory_pipelines.errors import InputError, SettingError, StoreUnavailableError
-from memory_pipelines.landing.readers import SUFFIXES
+from memory_pipelines.errors import InputError, StoreUnavailableError
+from memory_pipelines.landing.readers import HEAD, SUFFIXES
 from memory_pipelines.model import stable_hash
 from memory_pipelines.settings import Settings
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 GROWING = frozenset({".jsonl", ".ndjson", ".csv", ".tsv", ".txt", ".log"})
 """Suffixes of files that are written on at their end."""
-HEAD_BYTES = 1 << 16
 PIECE = 1 << 14
 """Bytes of a compressed stream that are read at a time: what a damaged archive loses before its fault at most."""
 BLOCK = 1 << 20
@@ -32,6 +31,10 @@ S3 = "s3://"
 
 S3Files = Callable[[], Any]
 """Opens the object store, a ``pyarrow.fs.FileSystem``, when a source needs it."""
+
+
+class NoSourceError(InputError):
+    """Nothing is wrong with an address, and no log is there."""
 
 
 @dataclass(frozen=True)
@@ -138,12 +141,12 @@ class Source:
         with _reading(self.name), self.open() as stream:
             head = bytearray()
             try:
-                while len(head) < HEAD_BYTES and (piece := stream.read(PIECE)):
+                while len(head) < HEAD and (piece := stream.read(PIECE)):
                     head += piece
             except OSError:
                 if not head:
                     raise
-            return bytes(head[:HEAD_BYTES])
+            return bytes(head[:HEAD])
 
 
 class Bytes(io.RawIOBase):
@@ -226,11 +229,11 @@ def local_source(path: Path, root: Path | None = None) -> Source:
     name = path.name if root in (None, path) else path.relative_to(root or path).as_posix()
     top = (root or path.parent).absolute()
     return Source(
-        fs.LocalFileSystem(), str(where), _shown(name), where.as_uri(), where.parent, top, asked=root is None
+        fs.LocalFileSystem(), str(where), shown(name), where.as_uri(), where.parent, top, asked=root is None
     )  # fmt: skip
 
 
-def _shown(name: str) -> str:
+def shown(name: str) -> str:
     """A name in one line, that every terminal and store takes: control characters and lone surrogates escaped."""
     return "".join(
         char.encode("unicode_escape").decode() if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") else char
@@ -332,25 +335,23 @@ def _objects(address: str, files: Any) -> list[Source]:
     named = [(key, PurePosixPath(key).relative_to(fixed)) for key in keys]
     sources = [_object(files, key, str(name)) for key, name in named if _is_log(key) and not _is_hidden(name)]
     if not sources:
-        raise InputError(f"no log file at {address}")
+        raise NoSourceError(f"no log file at {address}")
     return sources
 
 
 def _object(files: Any, key: str, name: str) -> Source:
-    return Source(files, key, _shown(name), S3 + key, asked=False)
+    return Source(files, key, shown(name), S3 + key, asked=False)
 
 
 def s3_files(settings: Settings) -> Any:
-    """The object store of the settings, where ``s3://`` sources lie. Without keys: the machine's own role.
-
-    Raises SettingError where the settings name none."""
+    """The object store where ``s3://`` sources lie: of the settings, else AWS itself. Without keys: the standard
+    chain of AWS (environment, profile, the machine's own role)."""
     from pyarrow import fs
 
-    if not settings.s3_url:
-        raise SettingError("set MEMORY_PIPELINES_S3_URL to the object store of s3:// sources")
     options: dict[str, Any] = {"region": settings.s3_region}
     if settings.s3_access_key:
         options |= {"access_key": settings.s3_access_key, "secret_key": settings.s3_secret_key}
-    scheme, _, endpoint = settings.s3_url.rpartition("://")
-    options |= {"endpoint_override": endpoint.rstrip("/"), "scheme": scheme or "https"}
+    if settings.s3_url:
+        scheme, _, endpoint = settings.s3_url.rpartition("://")
+        options |= {"endpoint_override": endpoint.rstrip("/"), "scheme": scheme or "https"}
     return fs.S3FileSystem(**options)

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from memory_pipelines.erasure.requests import erased_rows
-from memory_pipelines.pipeline.quarantine import CONFLICTING_TURN
 from memory_pipelines.slices.events import CONFLICTING_EVENT
+from memory_pipelines.tables import CONFLICTING_VERSION
 from memory_pipelines.wiring import Platform
 
 
@@ -65,7 +65,7 @@ def accounts(platform: Platform) -> Accounts:
     erased = erased_rows(platform.engine)["turns"]
     days = list(platform.ledger.day_counts().values())
     repeated, conflicting = platform.ledger.repeated_events()
-    conflicts = {CONFLICTING_TURN: sum(day["conflicts"] for day in days), CONFLICTING_EVENT: conflicting}
+    conflicts = {CONFLICTING_VERSION: sum(day["conflicts"] for day in days), CONFLICTING_EVENT: conflicting}
     quarantined = landed.quarantined | {reason: number for reason, number in conflicts.items() if number}
     return Accounts(
         landed.rows,

@@ -21,21 +21,23 @@ from memory_pipelines.landing.land import (
     Clean,
     Lander,
     MappingFile,
-    NoReaderError,
+    fault_state,
+    is_stray,
     land_chunk,
     land_file,
+    note_fault,
 )
-from memory_pipelines.landing.mapping import find_mapping, load_mapping
+from memory_pipelines.landing.mapping import BrokenMappingError, Mapping, find_mapping, load_mapping
 from memory_pipelines.landing.normalise import Normaliser
 from memory_pipelines.landing.preview import Preview, preview
-from memory_pipelines.landing.sources import Source
+from memory_pipelines.landing.sources import NoSourceError, Source
 from memory_pipelines.landing.sql import FORMAT as SQL
 from memory_pipelines.landing.sql import SqlTable
-from memory_pipelines.pipeline.lock import uses_lake
+from memory_pipelines.pipeline.lock import lands_alone, uses_lake
 from memory_pipelines.settings import Settings
 from memory_pipelines.slices.clean import clean_turns
 from memory_pipelines.slices.sensitive import hide_sensitive
-from memory_pipelines.stores.landing_ledger import complete_files, source_notes
+from memory_pipelines.stores.landing_ledger import is_complete, source_notes
 from memory_pipelines.stores.notes import ChunkCounts
 from memory_pipelines.wiring import Platform
 
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 Progress = Callable[[str], None]
-log_files = sources.log_files
 
 
 @dataclass(frozen=True)
@@ -57,21 +58,27 @@ class LandedFile:
     error: str = ""
 
 
-def inbox(settings: Settings) -> list[Source]:
-    """The sources in the inbox, a folder or an ``s3://`` prefix; none while there is nothing."""
+def inbox(platform: Platform) -> list[Source]:
+    """The sources in the inbox, a folder or an ``s3://`` prefix; none while there is nothing.
+
+    Raises InputError where an object store refuses to tell, StoreUnavailableError."""
+    settings = platform.settings
     if settings.inbox.startswith(sources.S3):
         try:
-            return find(settings, [settings.inbox])
-        except InputError:
+            return find(platform.given, [settings.inbox])
+        except NoSourceError:
             return []
-    return find(settings, [settings.inbox_path]) if settings.inbox_path.is_dir() else []
+    return find(platform.given, [settings.inbox_path]) if settings.inbox_path.is_dir() else []
 
 
-def find(settings: Settings, places: Sequence[str | Path]) -> list[Source]:
-    """The sources that paths, folders, globs and ``s3://`` addresses name. Raises InputError where one names none."""
-    return sources.find(places, cache(lambda: sources.s3_files(settings)))
+def find(given: Settings, places: Sequence[str | Path]) -> list[Source]:
+    """The sources that paths, folders, globs and ``s3://`` addresses name. Raises InputError where one names none.
+
+    ``given``: settings as the user gave them; an embedded server is no object store of sources."""
+    return sources.find(places, cache(lambda: sources.s3_files(given)))
 
 
+@lands_alone
 @uses_lake
 def land(
     platform: Platform,
@@ -86,10 +93,11 @@ def land(
     tombstones = load_tombstones(platform.engine)
     named = [place for place in places if not isinstance(place, Source)]
     given = [place for place in places if isinstance(place, Source)]
-    explicit = load_mapping_file(mapping)
+    explicit, beside = load_mapping_file(mapping), _Beside()
     results = []
-    for source in [*given, *find(platform.settings, named)]:
+    for source in [*given, *find(platform.given, named)]:
         try:
+            used = explicit or beside.mapping(source)
             counts = land_file(
                 source,
                 lake=platform.lake,
@@ -99,12 +107,14 @@ def land(
                 buckets=platform.settings.buckets,
                 landed_at=platform.clock.now(),
                 forget=(lambda: Forgotten(tombstones)) if tombstones else None,
-                mapping=explicit or _mapping(source),
+                mapping=used,
             )
             status = "known" if counts is None else "landed"
             results.append(LandedFile(source.name, status, counts or ChunkCounts()))
         except InputError as error:
-            stray = isinstance(error, NoReaderError) and not source.asked
+            if isinstance(error, BrokenMappingError) and (state := _state(source)) is not None:
+                note_fault(platform.ledger, source, fault_state(state, error), error)
+            stray = is_stray(source, error)
             results.append(
                 LandedFile(source.name, "no log") if stray else LandedFile(source.name, "unreadable", error=str(error))
             )
@@ -113,17 +123,16 @@ def land(
     return results
 
 
+@lands_alone
 @uses_lake
 def land_table(platform: Platform, table: SqlTable, mapping: Path | None = None) -> ChunkCounts:
     """Land the rows of a SQL table from the last watermark on; killed, the next call goes on from there.
 
     Raises InputError, StoreUnavailableError."""
     ledger, explicit = platform.ledger, load_mapping_file(mapping)
-    ledger.begin_file(
+    progress = ledger.begin_file(
         table.file_id, table.name, 0, file_format=SQL, mapping=None if explicit is None else explicit.path
     )  # fmt: skip
-    progress = ledger.progress(table.file_id)
-    assert progress is not None, "begun"
     ledger.reopen(table.file_id)
     lander = make_lander(platform, table.file_id)
     landed = []
@@ -139,15 +148,20 @@ def land_table(platform: Platform, table: SqlTable, mapping: Path | None = None)
 
 def unlanded(platform: Platform, places: Sequence[str | Path | Source]) -> list[Source]:
     """The sources that have something to land, or may have: their state is not one in which they were landed whole,
-    or found to be unreadable. Nothing of them is read."""
+    or found to be unreadable with the mapping that they have now. Nothing of them is read."""
     named = [place for place in places if not isinstance(place, Source)]
-    found = [place for place in places if isinstance(place, Source)] + find(platform.settings, named)
+    found = [place for place in places if isinstance(place, Source)] + find(platform.given, named)
+    beside = _Beside()
     notes = platform.ledger.source_notes([source.key for source in found])
     waiting = []
     for source in found:
-        note = notes.get(source.key)
-        if note is None or not (note.complete or note.fault) or note.state != _state(source):
-            waiting.append(source)
+        note, state = notes.get(source.key), _state(source)
+        if note is not None and state is not None:
+            if note.fault:
+                state = fault_state(state, beside.found(source))
+            if note.state == state and (note.complete or note.fault):
+                continue
+        waiting.append(source)
     return waiting
 
 
@@ -165,49 +179,73 @@ def look(
     settings: Settings,
     places: Sequence[str | Path],
     at: datetime,
-    ledger: "Engine | None" = None,
+    engine: "Engine | None" = None,
     mapping: Path | None = None,
 ) -> Iterator[Preview]:
     """What landing would do with each source at an instant; nothing is written anywhere.
 
-    ``ledger``: the relational store, to tell known and grown files from new ones; it is only read.
+    ``settings``: as the user gave them. ``engine``: the relational store, to tell known and grown files from new ones;
+    it is only read.
     Raises InputError where a place names no source, or the mapping cannot be read."""
-    explicit = load_mapping_file(mapping)
+    explicit, beside = load_mapping_file(mapping), _Beside()
     for source in find(settings, places):
         try:
-            used = explicit or _mapping(source)
+            used = explicit or beside.mapping(source)
         except InputError as error:
             yield Preview(source.name, fault=str(error))
             continue
         found = preview(
             source, used, clean=clean, default_tenant=settings.tenant, buckets=settings.buckets, at=at
         )  # fmt: skip
-        if ledger is not None and found.format:
-            found.known = _known(source, ledger)
+        if engine is not None and found.format:
+            found.known = _known(source, engine)
         yield found
 
 
-def _known(source: Source, ledger: "Engine") -> str:
-    note = source_notes(ledger, [source.key]).get(source.key)
-    if note is not None and note.complete and note.state == source.state():
+def _known(source: Source, engine: "Engine") -> str:
+    note = source_notes(engine, [source.key]).get(source.key)
+    if note is not None and note.complete and not note.fault and note.state == source.state():
         return "known"
     digest = source.digest(note.size if note is not None and source.grows else 0)
-    if digest.file_id in complete_files(ledger):
+    if is_complete(engine, digest.file_id):
         return "known"
-    return "grown" if note is not None and digest.begins == note.file_id else "new"
+    return "grown" if note is not None and digest.begins == note.file_id is not None else "new"
 
 
 def load_mapping_file(path: Path | None) -> MappingFile | None:
     return None if path is None else MappingFile(load_mapping(path), str(path.absolute()))
 
 
-def _mapping(source: Source) -> MappingFile | None:
-    """The mapping that lies beside a source or above it, if it is for it."""
-    if source.folder is None or source.root is None:
-        return None
-    path = find_mapping(Path(source.path), source.root)
-    found = load_mapping_file(path)
-    return found if found is not None and found.mapping.covers(source.file_name) else None
+class _Beside:
+    """The mappings that lie beside sources or above them, each read once."""
+
+    def __init__(self) -> None:
+        self._read = cache(_load_or_fault)
+
+    def mapping(self, source: Source) -> MappingFile | None:
+        """The mapping that is for a source. Raises BrokenMappingError."""
+        path, found = self._nearest(source)
+        if isinstance(found, BrokenMappingError):
+            raise found
+        return None if found is None else MappingFile(found, str(path))
+
+    def found(self, source: Source) -> Mapping | BrokenMappingError | None:
+        """The mapping, or what is wrong with it."""
+        return self._nearest(source)[1]
+
+    def _nearest(self, source: Source) -> tuple[Path | None, Mapping | BrokenMappingError | None]:
+        if source.folder is None or source.root is None:
+            return None, None
+        path = find_mapping(Path(source.path), source.root)
+        found = None if path is None else self._read(path)
+        return path, None if isinstance(found, Mapping) and not found.covers(source.file_name) else found
+
+
+def _load_or_fault(path: Path) -> Mapping | BrokenMappingError:
+    try:
+        return load_mapping(path)
+    except BrokenMappingError as error:
+        return error
 
 
 def make_lander(platform: Platform, file_id: str) -> Lander:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memory_pipelines.errors import SettingError
+from memory_pipelines.errors import InputError, SettingError
 from memory_pipelines.model import stable_hash
 from memory_pipelines.pipeline.daily import Step
 from memory_pipelines.pipeline.lock import uses_lake
@@ -50,8 +50,13 @@ class Trained:
 
 @uses_lake
 def import_labels(platform: Platform, file: Path) -> Labelled:
-    """Bring the rows of a CSV file in, in place of those that came from a file of that name before."""
+    """Bring the rows of a CSV file in, in place of those that came from a file of that name before.
+
+    Raises InputError where the file cannot be read, or no row of it is good: the earlier ones stay."""
     found = read_labels(file)
+    if not found.rows.num_rows:
+        first = f"; row {found.faults[0][0]}: {found.faults[0][1]}" if found.faults else ""
+        raise InputError(f"{file.name} has no good row, nothing was changed{first}")
     platform.lake.write(LABELLED, found.rows, [Replace("source", (file.name,))])
     return found
 
@@ -93,6 +98,7 @@ def train_intents(platform: Platform) -> Trained:
     if champion is not None and champion.model_id == row.model_id:
         promote, reason = True, "it is the current model already"
     platform.registry.add(row)
+    platform.registry.judge(row.model_id, reason)
     if promote:
         platform.registry.promote(KIND, row.model_id, now, reason)
     return Trained(
@@ -122,7 +128,7 @@ def model_of(platform: Platform, model_set: str) -> IntentModel:
     _, mark, start = model_set.partition(MARK)
     if not mark:
         return load_model(model_set)
-    found = [row for row in platform.registry.rows(KIND) if len(start) >= ID_LENGTH and row.model_id.startswith(start)]
+    found = platform.registry.beginning(KIND, start) if len(start) >= ID_LENGTH else []
     if len(found) != 1:
         raise SettingError(f"MEMORY_PIPELINES_MODEL_SET: the registry has no intent model {start}")
     return from_body(found[0].body)

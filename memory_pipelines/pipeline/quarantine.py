@@ -16,15 +16,14 @@ from memory_pipelines.landing.land import chunk_key
 from memory_pipelines.landing.readmit import readmit_file
 from memory_pipelines.landing.sql import FORMAT as SQL
 from memory_pipelines.pipeline.files import load_mapping_file, make_lander
-from memory_pipelines.pipeline.lock import uses_lake
+from memory_pipelines.pipeline.lock import lands_alone, uses_lake
 from memory_pipelines.slices.events import CONFLICTING_EVENT, conflict_rows, lost_events, repeats
 from memory_pipelines.stores.base import Replace
 from memory_pipelines.stores.notes import ChunkCounts
-from memory_pipelines.tables import BEHAVIOUR, QUARANTINE
+from memory_pipelines.tables import BEHAVIOUR, CONFLICTING_VERSION, QUARANTINE
 from memory_pipelines.wiring import Platform
 
-CONFLICTING_TURN = "conflicting_version"
-CONFLICTS = (CONFLICTING_TURN, CONFLICTING_EVENT)
+CONFLICTS = (CONFLICTING_VERSION, CONFLICTING_EVENT)
 """Reasons of rows that are whole, and lost to another version of theirs; they belong to no one file."""
 
 
@@ -97,6 +96,7 @@ class Readmission:
     error: str = ""
 
 
+@lands_alone
 @uses_lake
 def readmit(
     platform: Platform, *, reason: str | None = None, file: str | None = None, mapping: Path | None = None

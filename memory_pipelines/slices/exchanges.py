@@ -34,7 +34,7 @@ from memory_pipelines.model import (
     month_of,
     stable_hash,
 )
-from memory_pipelines.tables import EXCHANGES, QUARANTINE
+from memory_pipelines.tables import CONFLICTING_VERSION, EXCHANGES, QUARANTINE
 
 OWN_GAP = timedelta(minutes=2)
 LONGEST = timedelta(hours=24)
@@ -186,7 +186,7 @@ def _conflict(row: dict[str, Any]) -> dict[str, Any]:
         "tenant": row["tenant"],
         "file_id": f"day:{row['day']}",
         "position": row["position"],
-        "reason": "conflicting_version",
+        "reason": CONFLICTING_VERSION,
         "raw": canonical_json(kept | {"content_hash": row["content_hash"]}),
         "day": row["day"],
     }

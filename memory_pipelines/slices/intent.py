@@ -6,7 +6,6 @@ labels in every batch.
 """
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,13 +21,12 @@ from memory_pipelines.slices.features import Features, extract
 from memory_pipelines.slices.intent_vectors import Landmarks
 from memory_pipelines.slices.labels import label_table, own_texts
 from memory_pipelines.slices.language import MAX_CHARS
+from memory_pipelines.stores.vault import untagged
 
 HEADS = ("intent", "action", "category")
 OUT_OF_SCOPE = "out_of_scope"
 FRUSTRATED, SATISFIED = "express_frustration", "express_satisfaction"
 
-_TOKEN = re.compile(r"\[([a-z_]{2,16}):[0-9a-z]{4,32}\]")
-"""What stands for a sensitive value: ``[phone:7f3k9a2c]``. Whose it was must not change a label."""
 _CHUNK_CHARS = 60_000
 _CHUNK_TEXTS = 512
 """Of a model with landmarks: their similarities to this many texts are in memory at once."""
@@ -82,7 +80,7 @@ class IntentModel:
         return _chunks(texts, len(texts) if self.kernel is None else _CHUNK_TEXTS)
 
     def _classify_chunk(self, texts: Sequence[str]) -> list[IntentLabel]:
-        texts = [_TOKEN.sub(r"[\1]", text) if "[" in text else text for text in texts]
+        texts = [untagged(text) for text in texts]  # whose a sensitive value was must not change a label
         features = extract(texts)
         scores = integer_scores(self.weights, features)
         norm = norms(features, self.squares)

@@ -12,7 +12,15 @@ import sqlalchemy as sa
 
 from memory_pipelines.model import stable_hash, touched_days
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.notes import ChunkCounts, LandedChunk, Progress, Readmitted, SourceNote, Watermark
+from memory_pipelines.stores.notes import (
+    ChunkCounts,
+    LandedChunk,
+    Progress,
+    Readmitted,
+    SourceFault,
+    SourceNote,
+    Watermark,
+)
 from memory_pipelines.stores.schema import next_touch
 from memory_pipelines.stores.statements import insert_new, parts, translated, upsert
 
@@ -126,10 +134,34 @@ class FileLedger:
     # ---- sources
 
     def note_source(self, source: str, note: SourceNote) -> None:
-        """What was found at a source, whose address is known by its hash."""
-        row = {"source": source, "state": note.state, "file_id": note.file_id, "fault": note.fault}
+        """What was found at a source, whose address is known by its hash. An earlier fault is gone."""
         with translated(), self._engine.begin() as connection:
-            upsert(connection, schema.sources, [row])
+            _note_source(connection, source, note)
+            connection.execute(schema.source_faults.delete().where(schema.source_faults.c.source == source))
+
+    def source_failed(self, source: str, state: str, told: tuple[str, str] | None) -> None:
+        """A source cannot be read to its end, as it is in this state. The file that it was is still known.
+
+        ``told``: its name and the fault, for ``faults``."""
+        table, faults = schema.sources, schema.source_faults
+        with translated(), self._engine.begin() as connection:
+            was = connection.execute(sa.select(table.c.file_id).where(table.c.source == source)).scalar_one_or_none()
+            _note_source(connection, source, SourceNote(state, was, fault=True))
+            if told is None:
+                connection.execute(faults.delete().where(faults.c.source == source))
+            else:
+                upsert(connection, faults, [{"source": source, "name": told[0], "fault": told[1]}])
+
+    def faults(self) -> list[SourceFault]:
+        """The sources that could not be read to their end when they were last looked at, by name."""
+        table, told = schema.sources, schema.source_faults
+        query = (
+            sa.select(table.c.source, table.c.file_id, told.c.name, told.c.fault)
+            .join_from(told, table, told.c.source == table.c.source)
+            .order_by(told.c.name, told.c.source)
+        )
+        with translated(), self._engine.begin() as connection:
+            return [SourceFault(*row) for row in connection.execute(query)]
 
     def source_notes(self, sources: Collection[str]) -> dict[str, SourceNote]:
         """Source → its last note; ``complete`` tells whether what was found there is landed whole."""
@@ -216,11 +248,16 @@ def source_notes(engine: sa.Engine, sources: Collection[str]) -> dict[str, Sourc
     return found
 
 
-def complete_files(engine: sa.Engine) -> set[str]:
-    """Ids of the files that are landed whole; a plain read."""
+def is_complete(engine: sa.Engine, file_id: str) -> bool:
+    """Whether a file is known and landed whole; a plain read."""
     files = schema.files
     with translated(), engine.begin() as connection:
-        return set(connection.execute(sa.select(files.c.file_id).where(files.c.complete)).scalars())
+        return bool(connection.execute(sa.select(files.c.complete).where(files.c.file_id == file_id)).scalar())
+
+
+def _note_source(connection: sa.Connection, source: str, note: SourceNote) -> None:
+    row = {"source": source, "state": note.state, "file_id": note.file_id, "fault": note.fault}
+    upsert(connection, schema.sources, [row])
 
 
 def _progress(connection: sa.Connection, file_id: str) -> Progress:

@@ -85,6 +85,18 @@ class SourceNote:
     size: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class SourceFault:
+    """A source that cannot be read to its end. ``source``: hash of its address; ``file_id``: the file that it was
+    when it could be read, or that was begun; ``name`` is the hash, and ``fault`` empty, where they named an erased
+    person."""
+
+    source: str
+    file_id: str | None
+    name: str
+    fault: str
+
+
 @dataclass(frozen=True)
 class Watermark:
     """How far a table was read. ``value``: of the column, as JSON; ``edge``: hashes of read rows with that value."""
@@ -124,6 +136,7 @@ class LandingLedger(Protocol):
     def end_file(self, file_id: str, tail: str | None = None) -> None: ...
     def reopen(self, file_id: str) -> None: ...
     def note_source(self, source: str, note: SourceNote) -> None: ...
+    def source_failed(self, source: str, state: str, told: tuple[str, str] | None) -> None: ...
     def source_notes(self, sources: Collection[str]) -> dict[str, SourceNote]: ...
     def watermark(self, file_id: str) -> Watermark | None: ...
     def quarantined_chunks(self, file_id: str) -> list[int]:

@@ -65,6 +65,15 @@ class ModelRegistry:
         with translated(), self._engine.connect() as connection:
             return [_row(found) for found in connection.execute(statement)]
 
+    def beginning(self, kind: str, start: str) -> list[ModelRow]:
+        """The models of a kind whose ids begin like this."""
+        table = schema.models
+        statement = sa.select(*_COLUMNS).where(
+            table.c.kind == kind, table.c.model_id.startswith(start, autoescape=True)
+        )
+        with translated(), self._engine.connect() as connection:
+            return [_row(found) for found in connection.execute(statement.order_by(table.c.model_id))]
+
     def champion(self, kind: str) -> ModelRow | None:
         """The model in use: that of the newest promotion. Raises IntegrityError if its body was changed."""
         promotions = schema.promotions

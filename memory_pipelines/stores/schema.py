@@ -81,6 +81,14 @@ sources = _table(
 """Hash of a source's address → what was found there in which state: an unchanged one is not read again. ``fault``: it
 could not be read to its end."""
 
+source_faults = _table(
+    "source_faults",
+    sa.Column("source", sa.String(32), primary_key=True),
+    sa.Column("name", sa.String, nullable=False),
+    sa.Column("fault", sa.String, nullable=False),
+)
+"""Of sources with a fault: the name that they are shown by, and what the fault was."""
+
 watermarks = _table(
     "watermarks",
     sa.Column("file_id", sa.String(32), primary_key=True),

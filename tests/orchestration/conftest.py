@@ -8,7 +8,7 @@ import pytest
 from pipeline_world import MONTH, WEEKS, House, clean_run, in_memory, write_logs
 from quarter_world import SECRET, Life, copied, living, write_spring
 
-from memory_pipelines.pipeline import files
+from memory_pipelines.landing.sources import log_files
 from memory_pipelines.wiring import Platform
 
 
@@ -50,7 +50,7 @@ def spring(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def derived(spring: Path) -> Platform:
     """That spring derived and published; to be copied."""
-    return clean_run(files.log_files(spring), certificate_secret=SECRET)
+    return clean_run(log_files(spring), certificate_secret=SECRET)
 
 
 @pytest.fixture

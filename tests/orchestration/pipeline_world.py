@@ -20,6 +20,7 @@ from jobs.schedules import day_ranges, range_tags
 from memory_pipelines import local
 from memory_pipelines.clock import FixedClock
 from memory_pipelines.definitions import build_defs
+from memory_pipelines.landing.sources import log_files
 from memory_pipelines.model import days_between, stable_hash
 from memory_pipelines.pipeline import audit, daily, derive, files
 from memory_pipelines.sample import Config, write_sample
@@ -95,7 +96,7 @@ def write_logs(folder: Path, config: Config) -> list[Path]:
     ]
     extra = folder / "logs" / config.tenants[0] / "history.jsonl"
     extra.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    return files.log_files(folder)
+    return log_files(folder)
 
 
 def _turn(
@@ -128,7 +129,7 @@ def split_logs(logs: Sequence[Path], into: Path, count: int, rng: random.Random 
                 folder.mkdir(parents=True, exist_ok=True)
                 target = folder / f"{source.stem}-{number}{source.suffix}"
                 target.write_text("".join(head + part), encoding="utf-8")
-    return files.log_files(into)
+    return log_files(into)
 
 
 # ---- the library on in-memory stores
@@ -194,6 +195,7 @@ CHANGES = {
         "chunk_landed",
         "end_file",
         "note_source",
+        "source_failed",
         "reopen",
         "readmitted",
         "announce",
@@ -373,7 +375,7 @@ class House:
         """Everything that waits, as the sensors would launch it; the state after it."""
         instance = instance or dg.DagsterInstance.ephemeral()
         with self.platform() as platform:
-            if files.unlanded(platform, files.inbox(platform.settings)):
+            if files.unlanded(platform, files.inbox(platform)):
                 self.run("land_logs", instance)
             for first, last in day_ranges(list(platform.ledger.touched_days())):
                 self.run("day_job", instance, range_tags(first, last))

@@ -12,6 +12,7 @@ from quarter_world import SECRET, Life, checks, clock, life_state, said, told, w
 from memory_pipelines.erasure.certificate import GONE, UNREACHABLE, verify
 from memory_pipelines.erasure.requests import load
 from memory_pipelines.errors import PermanentError
+from memory_pipelines.landing.sources import log_files
 from memory_pipelines.model import Owner
 from memory_pipelines.pipeline import audit, files, forget
 from memory_pipelines.tables import MEMORIES, TURNS
@@ -89,15 +90,15 @@ def test_nobody_comes_back_and_all_rows_are_accounted_for(
     assert accounts.erased > 0
     before = life_state(platform)
 
-    assert {landed.status for landed in files.land(platform, files.log_files(spring))} == {"known"}
+    assert {landed.status for landed in files.land(platform, log_files(spring))} == {"known"}
     assert life_state(platform) == before
-    ours = [path for path in files.log_files(spring) if person.subject.removeprefix("u:") in path.read_text("utf-8")]
+    ours = [path for path in log_files(spring) if person.subject.removeprefix("u:") in path.read_text("utf-8")]
     assert ours
     for number, path in enumerate(ours):
         again = tmp_path / path.parent.name / f"{number}-{path.name}"
         again.parent.mkdir(exist_ok=True)
         again.write_bytes(path.read_bytes() + b"\n")  # other bytes, so another file
-    assert {landed.status for landed in files.land(platform, files.log_files(tmp_path))} == {"landed"}
+    assert {landed.status for landed in files.land(platform, log_files(tmp_path))} == {"landed"}
     cut(platform, list(platform.ledger.touched_days()))
     derive_all(platform)
     assert nothing_of(life, person)

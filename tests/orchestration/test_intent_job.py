@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from quarter_world import Life, told
 
-from memory_pipelines.errors import SettingError
+from memory_pipelines.errors import InputError, SettingError
 from memory_pipelines.pipeline import intents
 from memory_pipelines.slices.intent import OUT_OF_SCOPE
 from memory_pipelines.slices.labelled import training_rows
@@ -107,6 +107,28 @@ def test_a_file_replaces_its_own_earlier_rows(nobody: Life, tmp_path: Path) -> N
     assert len(rows) == 48
     leak = {row["source"]: row["intent"] for row in rows if row["text"] == "water is dripping in the roof"}
     assert leak == {"a.csv": "book_inspection", "b.csv": "report_leak"}
+
+
+def test_a_file_without_a_good_row_replaces_nothing(nobody: Life, tmp_path: Path) -> None:
+    platform = nobody.platform
+    file = write_labels(tmp_path / "a.csv")
+    intents.import_labels(platform, file)
+    file.write_text("text,lang,intent,action\nplease send somebody,en,,request\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.csv has no good row, .*row 1: no intent"):
+        intents.import_labels(platform, file)
+    file.write_text("text,lang,intent,action\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no good row"):
+        intents.import_labels(platform, file)
+    assert platform.lake.read(LABELLED).num_rows == 24
+
+
+def test_the_registry_says_what_was_judged_last(nobody: Life, tmp_path: Path) -> None:
+    platform = nobody.platform
+    intents.import_labels(platform, write_labels(tmp_path / "house.csv"))
+    first = intents.train_intents(platform)
+    again = intents.train_intents(platform)
+    (row,) = platform.registry.rows(intents.KIND)
+    assert first.verdict != again.verdict == row.verdict
 
 
 @pytest.mark.parametrize("name", ["base-2+intent-000000000000", "base-2+intent-", "base-2+intent-ab"])

@@ -13,6 +13,7 @@ from pipeline_world import BUCKETS, NOW, WEEKS, House, clean_run, cut, state
 
 from assets.partitions import DAYS_PER_RUN, bucket_key, bucket_keys
 from jobs.schedules import day_ranges, range_tags
+from memory_pipelines.landing.sources import log_files
 from memory_pipelines.model import day_of, days_between, shift_day
 from memory_pipelines.pipeline import audit, daily, files
 from memory_pipelines.slices import emotion, intent
@@ -89,7 +90,7 @@ def test_touched_days_are_asked_for_in_ranges_once_they_have_ended(empty: House,
     write(empty, "now.jsonl", [turn(1, now - timedelta(minutes=1))])
     write(empty, "old.jsonl", [turn(2 + n, datetime(2024, 1, 5, 8, tzinfo=UTC) + timedelta(days=n)) for n in range(70)])
     with PlatformResource(home=str(empty.home)).open() as platform:
-        files.land(platform, files.log_files(empty.inbox))
+        files.land(platform, log_files(empty.inbox))
         touched = list(platform.ledger.touched_days())
     assert touched[-1] > day_of(now)
     requests = tick(empty, "touched_days", instance)
@@ -308,7 +309,7 @@ def test_a_failed_blocking_check_keeps_the_day_from_being_derived(
     assert tick(empty, "touched_days", instance) == []
     empty.run("bucket_job", instance, tick(empty, "touched_buckets", instance)[0])
     with empty.platform() as platform:
-        assert state(platform) == state(clean_run(files.log_files(empty.inbox)))
+        assert state(platform) == state(clean_run(log_files(empty.inbox)))
 
 
 def test_a_day_under_way_in_another_run_stops_nobody(empty: House, instance: dg.DagsterInstance) -> None:

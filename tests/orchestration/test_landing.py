@@ -1,5 +1,6 @@
 """Landing over all stores: tables, quarantine and its way out, events told twice; killed anywhere, run again."""
 
+import gzip
 import json
 import os
 import signal
@@ -7,18 +8,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import dagster as dg
 import pytest
 import sqlalchemy as sa
 from pipeline_world import NOW, House, Killed, cut, derive_all, dying_at, in_memory, state
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
+from assets.landing import quarantine_share
 from memory_pipelines.clock import FixedClock
 from memory_pipelines.errors import InputError
+from memory_pipelines.landing import sources
 from memory_pipelines.landing.sql import SqlTable
 from memory_pipelines.pipeline import audit, files, quarantine
+from memory_pipelines.settings import Settings
 from memory_pipelines.stores.canonical import canonical_hash
 from memory_pipelines.tables import BEHAVIOUR, QUARANTINE, TURNS
 from memory_pipelines.wiring import Platform
@@ -329,20 +337,20 @@ def test_a_dry_run_counts_what_landing_would_do_and_writes_nothing(tmp_path: Pat
     assert (found.rows, found.turns, found.behaviour) == (5, 1, 1)
     assert (dict(found.filtered), dict(found.quarantined)) == ({"heartbeat": 1}, {"no_time": 1, "malformed_json": 1})
     assert (found.first, found.last) == ("2024-05-17", "2024-05-19")
-    assert look(ledger=platform.engine).known == "new"
+    assert look(engine=platform.engine).known == "new"
     assert look(mapping=mapping(tmp_path)).turns == 1, "the mapping takes the text from another column"
     counts = files.land(platform, [tmp_path / "in"])[0].counts
     assert (counts.rows, counts.turns, counts.filtered, counts.quarantined) == (
         found.rows, found.turns, dict(found.filtered), dict(found.quarantined),
     )  # fmt: skip
     before = state(platform)
-    assert look(ledger=platform.engine).known == "known"
+    assert look(engine=platform.engine).known == "known"
     path.rename(path.with_name("b.jsonl"))
-    assert look(ledger=platform.engine).known == "known"
+    assert look(engine=platform.engine).known == "known"
     path.with_name("b.jsonl").rename(path)
     with path.open("a") as out:
         out.write(json.dumps(turn(9)) + "\n")
-    assert look(ledger=platform.engine).known == "grown"
+    assert look(engine=platform.engine).known == "grown"
     assert state(platform) == before
     (tmp_path / "in" / "c.parquet").write_bytes(b"no table")
     faults = [found.fault for found in files.look(settings, [tmp_path / "in"], NOW)]
@@ -360,6 +368,114 @@ def test_unlanded_tells_what_may_have_something_new(tmp_path: Path) -> None:
     bad.write_bytes(b"still none")
     write(good, turn(0), turn(1))
     assert [source.name for source in files.unlanded(platform, [tmp_path])] == ["a.jsonl", "b.parquet"]
+
+
+def test_a_broken_mapping_is_noted_and_a_corrected_one_is_tried(tmp_path: Path) -> None:
+    platform, folder = in_memory(), tmp_path / "in"
+    write(folder / "a.jsonl", raw(0))
+    other = write(folder / "b.jsonl", turn(1))
+    here = folder / "mapping.yaml"
+    here.write_text("columns: [", encoding="utf-8")
+    assert [r.status for r in files.land(platform, [folder])] == ["unreadable"] * 2
+    assert files.unlanded(platform, [folder]) == [], "nothing changed: no run every half minute"
+    assert [(f.name, "mapping.yaml is no YAML" in f.fault) for f in platform.ledger.faults()] == [
+        ("a.jsonl", True),
+        ("b.jsonl", True),
+    ]
+    here.write_text("columns: {", encoding="utf-8")
+    assert len(files.unlanded(platform, [folder])) == 2, "broken otherwise"
+    files.land(platform, [folder])
+    assert files.unlanded(platform, [folder]) == []
+    here.write_text(MAPPING + "files: [a.*]\n", encoding="utf-8")
+    assert len(files.unlanded(platform, [folder])) == 2
+    found = files.look(platform.settings, [folder], NOW, platform.engine)
+    assert [preview.known for preview in found] == ["new"] * 2, "what was never read did not grow"
+    assert [(r.status, r.counts.turns) for r in files.land(platform, [folder])] == [("landed", 1), ("landed", 1)]
+    assert (files.unlanded(platform, [folder]), platform.ledger.faults()) == ([], [])
+    here.write_text(MAPPING, encoding="utf-8")
+    assert files.unlanded(platform, [folder]) == [], "what was landed whole is not read again for a mapping"
+    write(other, turn(1), turn(2))
+    here.unlink()
+    assert [source.name for source in files.unlanded(platform, [folder])] == ["b.jsonl"]
+    balanced(platform)
+
+
+def test_a_mapping_that_names_another_format_is_tried_on_what_could_not_be_read(tmp_path: Path) -> None:
+    platform = in_memory()
+    write(tmp_path / "a.jsonl", turn(0))
+    here = tmp_path / "mapping.yaml"
+    here.write_text("format: parquet", encoding="utf-8")
+    assert [r.status for r in files.land(platform, [tmp_path])] == ["unreadable"]
+    assert files.unlanded(platform, [tmp_path]) == []
+    here.write_text("format: jsonl", encoding="utf-8")
+    assert len(files.unlanded(platform, [tmp_path])) == 1
+    assert [r.status for r in files.land(platform, [tmp_path])] == ["landed"]
+
+
+def test_what_was_read_once_and_cannot_be_any_more_is_not_known(tmp_path: Path) -> None:
+    platform = in_memory()
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(turn(0)).encode()))
+    files.land(platform, [path])
+    path.write_bytes(b"no archive")
+    for _ in range(2):
+        assert [r.status for r in files.land(platform, [path])] == ["unreadable"]
+    (fault,) = platform.ledger.faults()
+    assert fault.file_id == platform.ledger.files()[0]["file_id"]
+
+
+def test_what_is_no_log_is_no_fault(tmp_path: Path) -> None:
+    platform = in_memory()
+    path = tmp_path / "notes.txt"
+    path.write_text("buy milk\n", encoding="utf-8")
+    assert [r.status for r in files.land(platform, [tmp_path])] == ["no log"]
+    assert (files.unlanded(platform, [tmp_path]), platform.ledger.faults()) == ([], [])
+    assert [r.status for r in files.land(platform, [path])] == ["unreadable"], "it was named itself"
+    assert [fault.name for fault in platform.ledger.faults()] == ["notes.txt"]
+
+
+def test_the_check_counts_what_in_the_inbox_cannot_be_read(tmp_path: Path) -> None:
+    platform = in_memory(inbox=str(tmp_path / "inbox"))
+    write(tmp_path / "inbox" / "a.jsonl", turn(0))
+    bad = tmp_path / "inbox" / "of somebody.parquet"
+    bad.write_bytes(b"")
+    files.land(platform, files.inbox(platform))
+    assert [file["name"] for file in platform.ledger.files()] == ["a.jsonl"], "the other was not even begun"
+    keys = [fault.source for fault in platform.ledger.faults()]
+    checked = checked_share(platform)
+    assert (checked.passed, checked.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert checked.metadata["faulty_sources"].value == len(keys) == 1
+    assert checked.metadata["faulty_source_keys"].value == keys
+    assert "somebody" not in repr(checked)
+    bad.unlink()
+    assert checked_share(platform).passed, "what is gone from the inbox is no matter any more"
+
+
+def checked_share(platform: Platform) -> dg.AssetCheckResult:
+    result = quarantine_share(memory=SimpleNamespace(platform=platform))
+    assert isinstance(result, dg.AssetCheckResult)
+    return result
+
+
+def test_an_inbox_that_refuses_to_tell_is_not_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bucket" / "in").mkdir(parents=True)
+    store = SubTreeFileSystem(str(tmp_path), LocalFileSystem())
+    asked: list[Settings] = []
+
+    def s3_files(given: Settings) -> SubTreeFileSystem:
+        asked.append(given)
+        return store
+
+    monkeypatch.setattr(sources, "s3_files", s3_files)
+    platform = in_memory(inbox="s3://bucket/in", s3_url="http://embedded")
+    platform.unfilled = replace(platform.settings, s3_url="")
+    assert files.inbox(platform) == []
+    assert asked == [platform.unfilled], "what serves the cold store is no place of sources"
+    write(tmp_path / "bucket" / "in" / "a.jsonl", turn(0))
+    assert [source.name for source in files.inbox(platform)] == ["a.jsonl"]
+    platform.settings = replace(platform.settings, inbox="s3:///in")
+    with pytest.raises(InputError, match="address"):
+        files.inbox(platform)
 
 
 # ---- for real: a process that is killed

@@ -15,7 +15,8 @@ from pipeline_world import House, Killed, derive_all, main_job
 from quarter_world import LANDED, QUARTER, SECRET, Life, copied, dying, life_state, living, write_spring
 
 from jobs.schedules import range_tags
-from memory_pipelines.pipeline import files, forget, reflection, reward
+from memory_pipelines.landing.sources import log_files
+from memory_pipelines.pipeline import forget, reflection, reward
 from memory_pipelines.pipeline import life as tiers
 from memory_pipelines.wiring import Platform
 
@@ -121,7 +122,7 @@ def test_each_job_killed_in_its_process(house: House, derived: Platform, monkeyp
     write_spring(house.inbox / "sample")
     clean = copied(derived)
     with house.instance() as instance, house.platform() as platform:
-        main_job(platform, files.log_files(house.inbox))  # by the library: quicker than by Dagster
+        main_job(platform, log_files(house.inbox))  # by the library: quicker than by Dagster
         assert life_state(platform) == life_state(clean)
         for job, first, last, at in (
             ("reward_job", QUARTER, QUARTER, ("registry", "ModelRegistry.promote", "1")),

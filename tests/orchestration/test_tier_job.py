@@ -21,8 +21,8 @@ from quarter_world import (
 )
 
 from memory_pipelines.errors import StoreUnavailableError
+from memory_pipelines.landing.sources import log_files
 from memory_pipelines.model import MemoryType, Permanence, Tier
-from memory_pipelines.pipeline import files
 from memory_pipelines.sample import write_sample
 from memory_pipelines.stores.base import AccessKind, StoredMemory, cold_key
 from memory_pipelines.stores.graph import Neo4jGraph
@@ -119,7 +119,7 @@ def test_an_old_log_is_deleted_and_stays_deleted(life: Life, tmp_path: Path) -> 
     landed, others = datetime(2020, 8, 1, tzinfo=UTC), {*platform.authority.owners()}
     write_sample(tmp_path, replace(SPRING, start=date(2020, 3, 1), seed=11))
     clock(platform, landed)
-    land(platform, *files.log_files(tmp_path))
+    land(platform, *log_files(tmp_path))
     clock(platform, now)
 
     def of_old() -> dict[str, StoredMemory]:

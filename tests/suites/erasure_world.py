@@ -83,9 +83,10 @@ PLANTED = {
     "postgres.turn_conflicts": 2,
     "postgres.turn_days": 9,
     "postgres.files": 1,
+    "postgres.source_faults": 1,
 }
 """What each place holds of Ann."""
-BOOKKEEPING = {"counters", "days", "manifests", "plans", "batches", "owners", "people", "files"}
+BOOKKEEPING = {"counters", "days", "manifests", "plans", "batches", "owners", "people", "files", "source_faults"}
 BOOKKEEPING |= {"erasures", "tombstones", "identity_links"}
 """What changes for others as well: touches, pinned versions, epochs."""
 COMMON = "just a line that everybody says"
@@ -240,6 +241,9 @@ def fill(world: World, folder: Path) -> World:
     rows = log()
     world.land(write(folder / "ann-7f3.jsonl", rows[:7]))
     world.land(write(folder / "rest.jsonl", rows[7:]))
+    ledger = Ledger(world.engine)
+    ledger.source_failed("named", "9:1", ("ann-7f3.zip", "cannot read ann-7f3.zip: it is damaged"))
+    ledger.source_failed("other", "9:1", ("b.zip", "cannot read b.zip: it is damaged"))
     cut(world)
     _derive(world)
     _publish(world)

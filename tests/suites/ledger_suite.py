@@ -78,7 +78,15 @@ class LedgerSuite:
         assert ledger.source_notes([]) == {}
         ledger.begin_file("f", "a", 10)
         ledger.note_source("here", SourceNote("10:1", "f"))
-        ledger.note_source("there", SourceNote("5:1", None, fault=True))
+        ledger.source_failed("there", "5:1", ("c.csv", "c.csv is damaged"))
+        ledger.source_failed("here", "10:2", ("a", "cannot read a"))
+        assert [(f.source, f.file_id, f.name, f.fault) for f in ledger.faults()] == [
+            ("here", "f", "a", "cannot read a"),
+            ("there", None, "c.csv", "c.csv is damaged"),
+        ]
+        ledger.source_failed("nothing", "7:7", None)
+        ledger.note_source("here", SourceNote("10:1", "f"))
+        assert [f.source for f in ledger.faults()] == ["there"], "what is no log, or was read by now, is none"
         assert ledger.source_notes(["here", "there", "nowhere"]) == {
             "here": SourceNote("10:1", "f", size=10),
             "there": SourceNote("5:1", None, fault=True),

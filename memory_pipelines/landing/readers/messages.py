@@ -1,6 +1,6 @@
 """What exports of messages share: text in parts, ids with their source's name.
 
-Belongs here: helpers for more than one export format. Does not belong here: any one format.
+Belongs here: parts that several export formats share. Does not belong here: any one format.
 """
 
 import json

@@ -25,7 +25,7 @@ WRITES = {
     "hot": ("wipe", "delete"),
     "cold": ("delete",),
 }
-STEPS = 88
+STEPS = 90
 
 
 class Steps:

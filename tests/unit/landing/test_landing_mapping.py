@@ -157,13 +157,13 @@ def test_a_mapping_that_cannot_be_read(tmp_path: Path) -> None:
         load_mapping(tmp_path / "b.yaml")
 
 
-def test_files_and_digest() -> None:
+def test_files_and_mark() -> None:
     mapping = parse_mapping(TABLE)
     assert [mapping.covers(name) for name in ("orders_1.csv", "a.tsv", "a.csv")] == [True, True, False]
     assert NO_MAPPING.covers("anything")
-    assert mapping.digest == parse_mapping(TABLE).digest != NO_MAPPING.digest
+    assert mapping.mark == parse_mapping(TABLE).mark != NO_MAPPING.mark
     mapping.apply({})
-    assert mapping.digest == parse_mapping(TABLE).digest == Mapping(**{**vars(parse_mapping(TABLE))}).digest
+    assert mapping.mark == parse_mapping(TABLE).mark == Mapping(**{**vars(parse_mapping(TABLE))}).mark
 
 
 def test_the_nearest_mapping_counts(tmp_path: Path) -> None:

@@ -13,11 +13,12 @@ import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
-from memory_pipelines.errors import InputError, SettingError
+from memory_pipelines.errors import InputError
 from memory_pipelines.landing import sources
 from memory_pipelines.landing.land import land_file
-from memory_pipelines.landing.sources import find, local_source, log_files
+from memory_pipelines.landing.sources import NoSourceError, find, local_source, log_files
 from memory_pipelines.settings import Settings
 from memory_pipelines.slices.clean import clean_turns
 from memory_pipelines.stores import database
@@ -115,9 +116,28 @@ def test_globs_and_files_each_once(tmp_path: Path) -> None:
         find([tmp_path / "gone.jsonl"], no_store)[0].state()
 
 
-def test_an_object_store_must_be_named() -> None:
-    with pytest.raises(SettingError, match="MEMORY_PIPELINES_S3_URL"):
-        sources.s3_files(Settings())
+def test_objects_lie_where_the_settings_say_else_in_aws_itself() -> None:
+    def options(**given: str) -> dict[str, Any]:
+        store = sources.s3_files(Settings(**given)).__reduce__()[1][0]
+        return {name: store[name] for name in ("endpoint_override", "scheme", "access_key", "region")}
+
+    named = {"s3_url": "http://there:9000/", "s3_access_key": "key", "s3_secret_key": "secret", "s3_region": "eu-1"}
+    assert options(**named) == {
+        "endpoint_override": "there:9000", "scheme": "http", "access_key": "key", "region": "eu-1",
+    }  # fmt: skip
+    assert options()["endpoint_override"] == ""
+    assert not options()["access_key"], "the standard chain of AWS"
+    assert options(s3_access_key="key", s3_secret_key="secret")["access_key"] == "key"
+
+
+def test_a_place_without_logs_is_told_from_one_that_cannot_be_asked(tmp_path: Path) -> None:
+    (tmp_path / "bucket" / "in").mkdir(parents=True)
+    store = SubTreeFileSystem(str(tmp_path), LocalFileSystem())
+    with pytest.raises(NoSourceError):
+        find(["s3://bucket/in"], lambda: store)
+    with pytest.raises(InputError) as caught:
+        find(["s3://"], lambda: store)
+    assert not isinstance(caught.value, NoSourceError)
 
 
 def test_the_state_changes_with_the_content(tmp_path: Path) -> None:

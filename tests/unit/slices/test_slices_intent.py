@@ -101,7 +101,7 @@ def test_any_text_has_labels(text: str, model_set: str) -> None:
 
 @pytest.mark.parametrize("model_set", [FAST, ACCURATE])
 def test_whose_number_it_was_makes_no_difference(model_set: str) -> None:
-    texts = ["电话写错了，改成[phone:7f3k9a2c]", "电话写错了，改成[phone:zzzzzzzzzzzz]", "电话写错了，改成[phone]"]
+    texts = ["电话写错了，改成[phone:7f3k9a2c4d5e]", "电话写错了，改成[phone:zzzzzzzzzzzz]", "电话写错了，改成[phone]"]
     first, *others = classify_all(texts, model_set)
     assert first.intent == "address_change"
     assert others == [first, first]

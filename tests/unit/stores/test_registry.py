@@ -89,6 +89,13 @@ def test_rows_are_newest_first_and_by_kind(full: ModelRegistry) -> None:
     assert full.champion("intent") is None
 
 
+def test_a_model_is_found_by_the_beginning_of_its_id(full: ModelRegistry) -> None:
+    assert full.beginning("reward", B.model_id[:12]) == [B]
+    assert full.beginning("reward", B.model_id) == [B]
+    assert {row.model_id for row in full.beginning("reward", "")} == {A.model_id, B.model_id, C.model_id}
+    assert full.beginning("intent", B.model_id[:12]) == full.beginning("reward", "%") == []
+
+
 def test_adding_again_changes_nothing(registry: ModelRegistry) -> None:
     registry.add(A)
     registry.add(model("a", verdict="another"))
