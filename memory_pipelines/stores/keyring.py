@@ -102,7 +102,10 @@ class KeyRing:
                 anew = [{"owner": o, "wrapped": fresh.rewrap(o, master.unwrapped(o, wrapped))} for o, wrapped in rows]
                 upsert(connection, _KEYS, anew)
             connection.execute(_MASTER.update().values(fingerprint=fresh.fingerprint))
-        self._source.settle(fresh)  # killed before this, whoever comes next does it
+        with translated(), self._engine.begin() as connection:
+            # the next key takes the file's place under the lock, or a later rotation's key could be taken for it;
+            # killed before this, whoever comes next does it
+            self._open(connection, create=False)
         return len(owners)
 
     def check(self) -> RingCheck:
@@ -133,13 +136,14 @@ class KeyRing:
             fingerprint = self._source.load(make=True)[0].fingerprint
             upsert(connection, _MASTER, [{"one": 1, "fingerprint": fingerprint}], update=())
             known = connection.execute(held).scalar_one()  # another process may have been first
-        keys = self._source.load(make=False)
-        if not keys and not create and not alone:
-            return None
-        for key in keys:
-            if key.fingerprint == known:
-                self._source.settle(key)
-                return key
+        for _ in range(2):  # between the reading of both files another reader may have put the next key in its place
+            keys = self._source.load(make=False)
+            if not keys and not create and not alone:
+                return None
+            for key in keys:
+                if key.fingerprint == known:
+                    self._source.settle(key)
+                    return key
         how = "opens with another master key" if keys else "was made with a master key that is not here"
         raise SettingError(f"the key ring {how}; {self._source.where}")
 

@@ -158,7 +158,7 @@ class KeyRingSuite(VaultSuite):
                 work(turn)
         else:
             with ThreadPoolExecutor(6) as pool:
-                list(pool.map(work, range(24)))
+                list(pool.map(work, range(60)))
         assert ring(engine, tmp_path).check().broken == 0
         assert [path.name for path in tmp_path.iterdir()] == [KEY_FILE]
 
