@@ -36,6 +36,16 @@ def is_free(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
+def becomes_free(port: int, seconds: float) -> bool:
+    """``is_free``, waiting for it: the sockets of a killed process may outlive it for a moment on a busy machine."""
+    deadline = time.monotonic() + seconds
+    while not is_free(port):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
 def free_port(taken: Collection[int]) -> int:
     """A free port outside ``taken``. Drawn at random: two homes that start at once hardly ever draw the same."""
     source = random.SystemRandom()

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import psutil
 
 START_SECONDS = 60.0
+PORT_SECONDS = 5.0
+"""How long a server waits for the port that it had."""
 STOP_SECONDS = 20.0
 LOG_LIMIT_BYTES = 4_000_000
 LOG_KEEP_BYTES = 1_000_000
@@ -236,7 +238,7 @@ def _choose_ports(
             own.ports[name] = asked[name]
         elif name not in own.ports:
             own.ports[name] = processes.free_port(taken)
-        elif not processes.is_free(own.ports[name]):
+        elif not processes.becomes_free(own.ports[name], PORT_SECONDS):
             before, own.ports[name] = own.ports[name], processes.free_port(taken)
             say(f"{server.name}: port {before} is taken by another process, now {own.ports[name]}")
     own.stopped()
