@@ -1,7 +1,7 @@
 """Memory horizon: how far back a person's slices stay warm, by what kind of customer the person is.
 
 Belongs here: the classes and their horizons. Does not belong here: what a horizon does to a memory (``tiers``).
-The articles name the classes and the days; where a class begins is our choice and settable.
+Classes and days are fixed; where a class begins is settable.
 """
 
 from dataclasses import dataclass

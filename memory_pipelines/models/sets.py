@@ -35,6 +35,21 @@ class ModelSet:
     fingerprint: str
 
 
+ID_LENGTH = 12
+"""Signs of a trained model's id in the name of its set."""
+
+
+def with_trained(name: str, step: str, model_id: str) -> str:
+    """The name of the set that is ``name`` with a trained model of one step: ``base-2+intent-<start of its id>``."""
+    return f"{parted(name)[0]}+{step}-{model_id[:ID_LENGTH]}"
+
+
+def parted(name: str) -> tuple[str, str]:
+    """The listed set that a name begins with, and ``<step>-<start of the id>`` of a trained model in it, or nothing."""
+    listed, _, trained = name.partition("+")
+    return listed, trained
+
+
 def read_sets() -> dict[str, Any]:
     """All sets by name: those that ship, and those of ``model_sets.yaml`` in the home, which extend one of them.
 
@@ -74,7 +89,7 @@ def load_model_set(name: str) -> ModelSet:
     Raises SettingError if there is none."""
     folder = importlib.resources.files("memory_pipelines.slices") / "data"
     sets = read_sets()
-    shipped, _, trained = name.partition("+")
+    shipped, trained = parted(name)
     if shipped not in sets:
         raise SettingError(f"MEMORY_PIPELINES_MODEL_SET: no such model set; known are {', '.join(sorted(sets))}")
     digests = {}

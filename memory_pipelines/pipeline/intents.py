@@ -11,6 +11,7 @@ from typing import Any
 
 from memory_pipelines.errors import InputError, SettingError
 from memory_pipelines.model import stable_hash
+from memory_pipelines.models.sets import ID_LENGTH, parted, with_trained
 from memory_pipelines.pipeline.daily import Step
 from memory_pipelines.pipeline.lock import uses_lake
 from memory_pipelines.slices.intent import IntentModel, label_intents, ontology_labels
@@ -27,8 +28,6 @@ from memory_pipelines.tables import LABELLED
 from memory_pipelines.wiring import Platform
 
 KIND = "intent"
-MARK = "+intent-"
-ID_LENGTH = 12
 FEWEST_HELD = 5
 
 
@@ -71,7 +70,7 @@ def train_intents(platform: Platform) -> Trained:
     train, held = training_rows(table)
     if len(held) < FEWEST_HELD:
         return Trained(verdict=f"{table.num_rows} labelled rows: too few to train and to judge")
-    base = platform.settings.model_set.partition("+")[0]
+    base, _ = parted(platform.settings.model_set)
     shipped = load_model(base)
     embedders = [] if shipped.kernel is None else [part.embedder for part in shipped.kernel.parts]
     ontology = read_yaml(ONTOLOGY)
@@ -103,7 +102,7 @@ def train_intents(platform: Platform) -> Trained:
         platform.registry.promote(KIND, row.model_id, now, reason)
     return Trained(
         model_id=row.model_id,
-        model_set=set_name(base, row.model_id),
+        model_set=with_trained(base, KIND, row.model_id),
         rows=len(rows),
         metrics=metrics,
         promoted=promote,
@@ -113,11 +112,6 @@ def train_intents(platform: Platform) -> Trained:
     )
 
 
-def set_name(base: str, model_id: str) -> str:
-    """The model set that is ``base`` with a trained intent model: ``base-2+intent-<start of its id>``."""
-    return f"{base}{MARK}{model_id[:ID_LENGTH]}"
-
-
 def intent_step(platform: Platform) -> Step:
     """Step 2 with the intent model of the settings' model set. Raises SettingError if the registry does not know it."""
     return partial(label_intents, model=model_of(platform, platform.settings.model_set))
@@ -125,9 +119,10 @@ def intent_step(platform: Platform) -> Step:
 
 def model_of(platform: Platform, model_set: str) -> IntentModel:
     """The intent model of a set: a registered one, or the one that ships."""
-    _, mark, start = model_set.partition(MARK)
-    if not mark:
+    _, trained = parted(model_set)
+    if not trained:
         return load_model(model_set)
+    start = trained.removeprefix(f"{KIND}-")
     found = platform.registry.beginning(KIND, start) if len(start) >= ID_LENGTH else []
     if len(found) != 1:
         raise SettingError(f"MEMORY_PIPELINES_MODEL_SET: the registry has no intent model {start}")

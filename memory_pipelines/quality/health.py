@@ -44,7 +44,7 @@ class Metric:
 def slice_freshness_rate(slices: pa.Table, as_of: datetime) -> Metric:
     """Slices of the last 7 days / slices of the last 30; a steady flow gives .23. Alert below .15.
 
-    Slices that all are older than 30 days give 0: the flow has stopped. ``share_of_all`` is the articles' ratio.
+    Slices that all are older than 30 days give 0: the flow has stopped. ``share_of_all`` is the ratio over all slices.
     """
     times = [at for at in slices["occurred_at"].to_pylist() if at < as_of]
     week, month = (sum(at >= as_of - age for at in times) for age in (WEEK, MONTH))

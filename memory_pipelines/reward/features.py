@@ -52,7 +52,7 @@ PRIOR_RATE = 0.5
 IDLE = ("chit_chat", "inquiry", "transient_reasoning")
 """Categories of talk without consequence: it does not disturb an ordinary moment."""
 FALL = 0.4
-"""The articles' rule: orders that fall by 40 % mean a high impact, unless compensated and resumed."""
+"""A rule of thumb: orders that fall by 40 % mean a high impact, unless compensated and resumed."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _change(seen: Floats, usual: Floats) -> Floats:
 
 
 def rule_40(before: Floats, after: Floats, compensated: NDArray[np.bool_]) -> Floats:
-    """The articles' rule: 1 where orders fell by 40 % or more, unless compensated and bought again; else 0."""
+    """The rule of thumb: 1 where orders fell by 40 % or more, unless compensated and bought again; else 0."""
     fell = (before > 0) & (after <= (1 - FALL) * before)
     return np.where(fell & ~(compensated & (after > 0)), 1.0, 0.0)
 

@@ -55,7 +55,7 @@ def reward_events(events: pa.Table, behaviour: pa.Table, as_of: datetime) -> pa.
     ``events``: tenant, subject, exchange_id, occurred_at, intent, category, emotion_score, owner, bucket;
     ``behaviour``: rows of ``tables.BEHAVIOUR``. Like people are found among the people given, so give all of them.
     Nothing at or after ``as_of`` is read. Where a rate class has too few controls, ``expected`` is null and the
-    articles' 40 % rule is the label.
+    40 % rule of thumb is the label.
     """
     known = unique_events(events, as_of)
     world, moments = build_world(known, unique_behaviour(behaviour, as_of))

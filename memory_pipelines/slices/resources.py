@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from memory_pipelines.errors import SettingError
-from memory_pipelines.models.sets import read_sets
+from memory_pipelines.models.sets import parted, read_sets
 
 
 def data_folder() -> Traversable:
@@ -33,7 +33,7 @@ def label_step(model_set: str, step: str) -> dict[str, Any]:
 
     ``base-2+intent-…`` is ``base-2`` with another intent model. Raises SettingError for a set that does not exist."""
     sets = read_sets()
-    shipped = model_set.partition("+")[0]
+    shipped, _ = parted(model_set)
     if shipped not in sets:
         raise SettingError(f"MEMORY_PIPELINES_MODEL_SET: no such model set; known are {', '.join(sorted(sets))}")
     found: dict[str, Any] = sets[shipped][step]

@@ -6,7 +6,7 @@ import pytest
 
 from memory_pipelines.errors import SettingError
 from memory_pipelines.models import sets
-from memory_pipelines.models.sets import load_model_set
+from memory_pipelines.models.sets import load_model_set, parted, with_trained
 from memory_pipelines.settings import Settings
 
 
@@ -71,3 +71,11 @@ def test_a_set_of_the_home_of_another_form_is_refused(
     own_sets(tmp_path, text, monkeypatch)
     with pytest.raises(SettingError):
         sets.read_sets()
+
+
+def test_a_set_with_a_trained_model_is_named_after_both() -> None:
+    name = with_trained("base-2", "intent", "0123456789abcdef")
+    assert name == "base-2+intent-0123456789ab"
+    assert parted(name) == ("base-2", "intent-0123456789ab")
+    assert with_trained(name, "intent", "fedcba9876543210") == "base-2+intent-fedcba987654"
+    assert parted("base-1") == ("base-1", "")
