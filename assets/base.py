@@ -73,7 +73,7 @@ def intent_action(context: dg.AssetExecutionContext, memory: PlatformResource) -
 )
 def emotion(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """Step 3. Emotion of each exchange: a score in [-1, 1] and a label with its strength."""
-    from memory_pipelines.slices.emotion import label_emotions
+    from memory_pipelines.slices.emotion.score import label_emotions
 
     return _labelled(context, memory, EMOTIONS, label_emotions, "emotion")
 
@@ -88,7 +88,7 @@ def emotion(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.M
 )
 def entities(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """Step 4. Named things of each exchange with canonical ids; aliases joined, generic words left out."""
-    from memory_pipelines.slices.entities import label_entities
+    from memory_pipelines.slices.entities.find import label_entities
 
     return _labelled(context, memory, ENTITIES, label_entities, "language")
 

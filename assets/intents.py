@@ -13,7 +13,7 @@ def intent_model(memory: PlatformResource) -> dg.MaterializeResult:
     """Intent, action and category learnt from the rows of `memory-pipelines labels import` and those that ship. It is
     promoted only if it beats the current model on held-out rows. Pin the set named in the metadata
     (MEMORY_PIPELINES_MODEL_SET) and backfill to label with it; the labels of other sets stay."""
-    from memory_pipelines.slices.intent_plots import class_table, confusion
+    from memory_pipelines.slices.intent.plots import class_table, confusion
 
     trained = intents.train_intents(memory.platform)
     if trained.metrics is None:

@@ -77,9 +77,9 @@ def run(data_set: DataSet, data: Path) -> dict[str, Any]:
 
 def _through_all_steps(platform: "Platform", log: Path) -> dict[str, float]:
     from memory_pipelines.pipeline import daily, derive, files
-    from memory_pipelines.slices.emotion import label_emotions
-    from memory_pipelines.slices.entities import label_entities
-    from memory_pipelines.slices.intent import label_intents
+    from memory_pipelines.slices.emotion.score import label_emotions
+    from memory_pipelines.slices.entities.find import label_entities
+    from memory_pipelines.slices.intent.predict import label_intents
     from memory_pipelines.tables import EMOTIONS, ENTITIES, INTENTS
 
     marks = [time.perf_counter()]

@@ -82,9 +82,9 @@ def measure(turns: int, shares: Sequence[float]) -> list[dict[str, Any]]:
 def first_run(platform: "Platform") -> None:
     """Everything landed, cut, labelled, derived and published."""
     from memory_pipelines.pipeline import daily, derive, files
-    from memory_pipelines.slices.emotion import label_emotions
-    from memory_pipelines.slices.entities import label_entities
-    from memory_pipelines.slices.intent import label_intents
+    from memory_pipelines.slices.emotion.score import label_emotions
+    from memory_pipelines.slices.entities.find import label_entities
+    from memory_pipelines.slices.intent.predict import label_intents
     from memory_pipelines.tables import EMOTIONS, ENTITIES, INTENTS
 
     files.land(platform, [platform.settings.inbox_path])

@@ -102,9 +102,9 @@ def run_one(mode: str, logs: Path, buckets: int, *, to_slices: bool) -> dict[str
 
 def _library(platform: "Platform", stopwatch: Stopwatch, *, to_slices: bool) -> dict[str, Any]:
     from memory_pipelines.pipeline import daily, derive, files
-    from memory_pipelines.slices.emotion import label_emotions
-    from memory_pipelines.slices.entities import label_entities
-    from memory_pipelines.slices.intent import label_intents
+    from memory_pipelines.slices.emotion.score import label_emotions
+    from memory_pipelines.slices.entities.find import label_entities
+    from memory_pipelines.slices.intent.predict import label_intents
     from memory_pipelines.tables import EMOTIONS, ENTITIES, INTENTS
 
     began = stopwatch.now()

@@ -30,10 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import machine
-from memory_pipelines.slices.emotion import Scorer
-from memory_pipelines.slices.emotion_head import read_head
-from memory_pipelines.slices.emotion_training import HEAD, LEXICON, Rows, train
-from memory_pipelines.slices.emotion_words import load_lexicon
+from memory_pipelines.slices.emotion.head import read_head
+from memory_pipelines.slices.emotion.score import Scorer
+from memory_pipelines.slices.emotion.training import HEAD, LEXICON, Rows, train
+from memory_pipelines.slices.emotion.words import load_lexicon
 
 SAMPLE = 5000
 """Rows of a review set, train and test together."""

@@ -23,10 +23,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks import machine
-from memory_pipelines.slices.entities import mentions
+from memory_pipelines.slices.entities.find import mentions
+from memory_pipelines.slices.entities.tagger import Span, Tagger
+from memory_pipelines.slices.entities.tagger_training import Row, Score, score, train
 from memory_pipelines.slices.resources import read_yaml
-from memory_pipelines.slices.tagger import Span, Tagger
-from memory_pipelines.slices.tagger_training import Row, Score, score, train
 
 AT = datetime(2024, 5, 17, tzinfo=UTC)
 _NEWS = {"person": "PER", "company": "ORG", "brand": "ORG", "carrier": "ORG", "place": "LOC", "warehouse": "LOC"}

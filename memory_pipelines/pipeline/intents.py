@@ -14,12 +14,12 @@ from memory_pipelines.model import stable_hash
 from memory_pipelines.models.sets import ID_LENGTH, parted, with_trained
 from memory_pipelines.pipeline.daily import Step
 from memory_pipelines.pipeline.lock import uses_lake
-from memory_pipelines.slices.intent import IntentModel, label_intents, ontology_labels
-from memory_pipelines.slices.intent_examples import ONTOLOGY, examples_hash, load_examples
-from memory_pipelines.slices.intent_files import from_body, load_model, to_body
-from memory_pipelines.slices.intent_fit import Row, fit_model
-from memory_pipelines.slices.intent_metrics import HeadMetrics, better, evaluate
-from memory_pipelines.slices.labelled import Labelled, all_labels, read_labels, training_rows
+from memory_pipelines.slices.intent.examples import ONTOLOGY, examples_hash, load_examples
+from memory_pipelines.slices.intent.files import from_body, load_model, to_body
+from memory_pipelines.slices.intent.fit import Row, fit_model
+from memory_pipelines.slices.intent.labelled import Labelled, all_labels, read_labels, training_rows
+from memory_pipelines.slices.intent.metrics import HeadMetrics, better, evaluate
+from memory_pipelines.slices.intent.predict import IntentModel, label_intents, ontology_labels
 from memory_pipelines.slices.resources import read_yaml
 from memory_pipelines.stores.base import Replace
 from memory_pipelines.stores.canonical import canonical_hash

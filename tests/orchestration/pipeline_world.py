@@ -25,9 +25,9 @@ from memory_pipelines.model import days_between, stable_hash
 from memory_pipelines.pipeline import audit, daily, derive, files
 from memory_pipelines.sample import Config, write_sample
 from memory_pipelines.settings import Settings
-from memory_pipelines.slices.emotion import label_emotions
-from memory_pipelines.slices.entities import label_entities
-from memory_pipelines.slices.intent import label_intents
+from memory_pipelines.slices.emotion.score import label_emotions
+from memory_pipelines.slices.entities.find import label_entities
+from memory_pipelines.slices.intent.predict import label_intents
 from memory_pipelines.stores import database, schema
 from memory_pipelines.stores.canonical import canonical_hash
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryLake, MemoryVectors

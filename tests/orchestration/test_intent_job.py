@@ -9,8 +9,8 @@ from quarter_world import Life, told
 
 from memory_pipelines.errors import InputError, SettingError
 from memory_pipelines.pipeline import intents
-from memory_pipelines.slices.intent import OUT_OF_SCOPE
-from memory_pipelines.slices.labelled import training_rows
+from memory_pipelines.slices.intent.labelled import training_rows
+from memory_pipelines.slices.intent.predict import OUT_OF_SCOPE
 from memory_pipelines.stores.base import Replace
 from memory_pipelines.tables import EXCHANGES, LABELLED
 

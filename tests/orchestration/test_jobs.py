@@ -16,7 +16,7 @@ from jobs.schedules import day_ranges, range_tags
 from memory_pipelines.landing.sources import log_files
 from memory_pipelines.model import day_of, days_between, shift_day
 from memory_pipelines.pipeline import audit, daily, files, intents
-from memory_pipelines.slices import emotion
+from memory_pipelines.slices.emotion import score as emotion
 from memory_pipelines.tables import BEHAVIOUR, EXCHANGES, QUARANTINE, TURNS
 from resources.platform import PlatformResource
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.understanding import emotion
-from memory_pipelines.slices.emotion import Scorer
-from memory_pipelines.slices.emotion_training import LEXICON
-from memory_pipelines.slices.emotion_words import load_lexicon
+from memory_pipelines.slices.emotion.score import Scorer
+from memory_pipelines.slices.emotion.training import LEXICON
+from memory_pipelines.slices.emotion.words import load_lexicon
 
 
 def rated(text: str, *valences: float) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.understanding.entities import main, parts, read
-from memory_pipelines.slices.tagger import Span
-from memory_pipelines.slices.tagger_training import Row
+from memory_pipelines.slices.entities.tagger import Span
+from memory_pipelines.slices.entities.tagger_training import Row
 
 COLUMNS = "青 B-HPPX\n禾 I-HPPX\n杯 B-HCCX\n\u3000 O\n盖 I-HCCX\n\n无 O\n\n"
 

@@ -15,7 +15,7 @@ from memory_pipelines.reward.features import NAMES
 from memory_pipelines.reward.labels import reward_events
 from memory_pipelines.reward.timeline import Floats
 from memory_pipelines.sample import Config, simulate
-from memory_pipelines.slices.emotion import score
+from memory_pipelines.slices.emotion.score import score
 from memory_pipelines.slices.events import Labelled, histories
 from memory_pipelines.slices.impact import load_weights, score_impacts
 from memory_pipelines.tables import BEHAVIOUR, TIME

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_pipelines.slices.emotion import EmotionLabel, Scorer
-from memory_pipelines.slices.emotion_training import LEXICON
-from memory_pipelines.slices.emotion_words import load_lexicon
+from memory_pipelines.slices.emotion.score import EmotionLabel, Scorer
+from memory_pipelines.slices.emotion.training import LEXICON
+from memory_pipelines.slices.emotion.words import load_lexicon
 
 NOTHING = EmotionLabel(0.0, "neutral")
 NEUTRAL = [

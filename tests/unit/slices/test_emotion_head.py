@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from memory_pipelines.errors import IntegrityError, SettingError
-from memory_pipelines.slices import emotion, emotion_head, emotion_training
-from memory_pipelines.slices.emotion import EmotionLabel, Scorer
-from memory_pipelines.slices.emotion_head import Head, parse_head, read_head
-from memory_pipelines.slices.emotion_training import HEAD, LEXICON, Rows, own_rows, read_rows, train
-from memory_pipelines.slices.emotion_words import load_lexicon
+from memory_pipelines.slices.emotion import head as emotion_head
+from memory_pipelines.slices.emotion import score as emotion
+from memory_pipelines.slices.emotion import training as emotion_training
+from memory_pipelines.slices.emotion.head import Head, parse_head, read_head
+from memory_pipelines.slices.emotion.score import EmotionLabel, Scorer
+from memory_pipelines.slices.emotion.training import HEAD, LEXICON, Rows, own_rows, read_rows, train
+from memory_pipelines.slices.emotion.words import load_lexicon
 
 TEXTS = [
     "气死我了！快递又丢了", "好的", "OK", "I love it 😍", "😭", "", "a", "嗯", "[phone:7f3k9a2c]", "!!!",

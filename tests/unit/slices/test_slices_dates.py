@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory_pipelines.slices.dates import find_dates
+from memory_pipelines.slices.entities.dates import find_dates
 
 AT = datetime(2024, 5, 17, 8, 12, tzinfo=UTC)
 

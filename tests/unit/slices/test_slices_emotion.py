@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_pipelines.slices.emotion import EmotionLabel, score
+from memory_pipelines.slices.emotion.score import EmotionLabel, score
 
 NEUTRAL = [
     "好的", "OK", "嗯", "我想查一下物流", "你好，请问有没有优惠券", "订单SF1234567890123", "please check my order",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_pipelines.slices.entities import Entity, extract
+from memory_pipelines.slices.entities.find import Entity, extract
 from memory_pipelines.tables import ENTITY
 
 AT = datetime(2024, 5, 17, 8, 12, tzinfo=UTC)  # a Friday

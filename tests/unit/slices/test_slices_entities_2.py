@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_pipelines.errors import SettingError
-from memory_pipelines.slices.entities import extract
-from memory_pipelines.slices.entity_dictionary import load_dictionary
+from memory_pipelines.slices.entities.dictionary import load_dictionary
+from memory_pipelines.slices.entities.find import extract
+from memory_pipelines.slices.entities.tagger import Span
+from memory_pipelines.slices.entities.tagger_training import Row, train
 from memory_pipelines.slices.resources import label_step
-from memory_pipelines.slices.tagger import Span
-from memory_pipelines.slices.tagger_training import Row, train
 
 AT = datetime(2024, 5, 17, 8, 12, tzinfo=UTC)  # a Friday
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_pipelines.errors import SettingError
-from memory_pipelines.slices import intent
-from memory_pipelines.slices.features import BUCKETS, extract
-from memory_pipelines.slices.intent import IntentLabel, label_intents, probabilities
-from memory_pipelines.slices.intent_files import load_model
+from memory_pipelines.slices.intent import predict as intent
+from memory_pipelines.slices.intent.features import BUCKETS, extract
+from memory_pipelines.slices.intent.files import load_model
+from memory_pipelines.slices.intent.predict import IntentLabel, label_intents, probabilities
 from memory_pipelines.tables import EXCHANGES
 
 FAST, ACCURATE = "base-2", "accurate-2"
@@ -148,7 +148,7 @@ def test_labels_do_not_depend_on_the_batch(texts: list[str], seed: object) -> No
 def test_chunks_change_nothing(model_set: str, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [case[0] for case in CASES] * 3
     whole = load_model(model_set).classify(texts)
-    monkeypatch.setattr("memory_pipelines.slices.intent._CHUNK_CHARS", 20)
+    monkeypatch.setattr("memory_pipelines.slices.intent.predict._CHUNK_CHARS", 20)
     assert load_model(model_set).classify(texts) == whole
 
 

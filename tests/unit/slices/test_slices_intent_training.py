@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from memory_pipelines.errors import InputError, IntegrityError
-from memory_pipelines.slices import intent_examples, intent_files, intent_fit
-from memory_pipelines.slices.intent import HEADS, OUT_OF_SCOPE, IntentLabel, IntentModel, ontology_labels
-from memory_pipelines.slices.intent_examples import load_examples
-from memory_pipelines.slices.intent_files import from_body, load_model, to_body
-from memory_pipelines.slices.intent_fit import Row, blend, fit_model, labels_of, scope_threshold
-from memory_pipelines.slices.intent_metrics import better, calibration_error, head_metrics, scope_metrics
-from memory_pipelines.slices.intent_plots import class_table, confusion
-from memory_pipelines.slices.intent_training import FILES, KINDS, train
+from memory_pipelines.slices.intent import examples as intent_examples
+from memory_pipelines.slices.intent import files as intent_files
+from memory_pipelines.slices.intent import fit as intent_fit
+from memory_pipelines.slices.intent.examples import load_examples
+from memory_pipelines.slices.intent.files import from_body, load_model, to_body
+from memory_pipelines.slices.intent.fit import Row, blend, fit_model, labels_of, scope_threshold
+from memory_pipelines.slices.intent.metrics import better, calibration_error, head_metrics, scope_metrics
+from memory_pipelines.slices.intent.plots import class_table, confusion
+from memory_pipelines.slices.intent.predict import HEADS, OUT_OF_SCOPE, IntentLabel, IntentModel, ontology_labels
+from memory_pipelines.slices.intent.training import FILES, KINDS, train
 from memory_pipelines.slices.resources import read_yaml
 
 FALLBACK = {"intent": OUT_OF_SCOPE, "action": "inform", "category": "chit_chat"}

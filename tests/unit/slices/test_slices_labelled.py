@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from memory_pipelines.errors import InputError
-from memory_pipelines.slices.intent_fit import Row
-from memory_pipelines.slices.labelled import all_labels, read_labels, training_rows
+from memory_pipelines.slices.intent.fit import Row
+from memory_pipelines.slices.intent.labelled import all_labels, read_labels, training_rows
 
 
 def csv(tmp_path: Path, text: str, encoding: str = "utf-8") -> Path:

@@ -8,9 +8,9 @@ import pytest
 
 from memory_pipelines import tables
 from memory_pipelines.errors import SettingError
-from memory_pipelines.slices.emotion import label_emotions
-from memory_pipelines.slices.entities import label_entities
-from memory_pipelines.slices.intent import label_intents
+from memory_pipelines.slices.emotion.score import label_emotions
+from memory_pipelines.slices.entities.find import label_entities
+from memory_pipelines.slices.intent.predict import label_intents
 
 AT = datetime(2024, 5, 17, 8, 12, tzinfo=UTC)
 TEXTS = ["顺丰太慢了，我要退款！", "", "ok", "😡", "明天 meet Emma at Starbucks", "好" * 100_000, "x", None]

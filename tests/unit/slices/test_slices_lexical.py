@@ -2,7 +2,7 @@
 
 import itertools
 
-from memory_pipelines.slices.lexical import MAX_SENTENCE, words
+from memory_pipelines.slices.entities.lexical import MAX_SENTENCE, words
 
 
 def cut(text: str) -> list[tuple[str, str]]:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory_pipelines.slices.entities.said_dates import find_said_dates
 from memory_pipelines.slices.language import fold
-from memory_pipelines.slices.said_dates import find_said_dates
 
 AT = datetime(2024, 5, 17, 8, 12, tzinfo=UTC)
 

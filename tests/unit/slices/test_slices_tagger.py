@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_pipelines.errors import InputError
-from memory_pipelines.slices.tagger import Span, Tagger, labels, spans
-from memory_pipelines.slices.tagger_features import Names, features, units
-from memory_pipelines.slices.tagger_training import Row, Score, main, read_rows, score, train
+from memory_pipelines.slices.entities.tagger import Span, Tagger, labels, spans
+from memory_pipelines.slices.entities.tagger_features import Names, features, units
+from memory_pipelines.slices.entities.tagger_training import Row, Score, main, read_rows, score, train
 
 BRANDS = ("青禾", "蓝鲸", "山雀", "云杉", "石榴", "白桦", "海葵", "松塔")
 GOODS = ("保温杯", "电饭锅", "台灯", "雨伞", "毛毯", "书架")

@@ -7,7 +7,7 @@ import pytest
 
 from memory_pipelines.admission.facts import extract_facts
 from memory_pipelines.admission.summary import gist
-from memory_pipelines.slices.entities import extract
+from memory_pipelines.slices.entities.find import extract
 from memory_pipelines.slices.labels import own_texts
 from memory_pipelines.stores.vault import KINDS, bare, token, tokens
 

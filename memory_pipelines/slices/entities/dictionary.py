@@ -1,8 +1,8 @@
 """Names with canonical ids: the dictionary of a model set, a user's own names, and where they stand in a text.
 
 Belongs here: dictionary matches, warehouses built on them, abbreviations that the words around decide. Does not
-belong here: names that no dictionary lists (``entity_rules``, ``english_names``, ``chinese_names``), nor how
-overlaps are settled (``entities``).
+belong here: names that no dictionary lists (``rules``, ``english_names``, ``chinese_names``), nor how
+overlaps are settled (``find``).
 """
 
 import re
@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from memory_pipelines.errors import SettingError
-from memory_pipelines.slices.entity_rules import DICTIONARY, WAREHOUSE, Finding, split_bars
+from memory_pipelines.slices.entities.rules import DICTIONARY, WAREHOUSE, Finding, split_bars
 from memory_pipelines.slices.language import fold
 from memory_pipelines.slices.matching import Gazetteer
 from memory_pipelines.slices.resources import label_files, read_yaml

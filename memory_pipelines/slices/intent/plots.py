@@ -1,6 +1,6 @@
 """The confusion of an intent model as a picture and as a table, for the metadata of a run.
 
-Belongs here: drawing. Does not belong here: the numbers (``intent_metrics``). Labels and counts only, no text.
+Belongs here: drawing. Does not belong here: the numbers (``metrics``). Labels and counts only, no text.
 """
 
 import io
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from memory_pipelines.slices.intent_metrics import HeadMetrics
+from memory_pipelines.slices.intent.metrics import HeadMetrics
 
 DPI = 80
 MOST_LABELS = 30

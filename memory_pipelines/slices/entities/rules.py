@@ -1,7 +1,7 @@
 """Rules for names that no dictionary can list: order numbers, people, companies, places.
 
 Belongs here: patterns with a cue beside the name. Does not belong here: the dictionary and how
-overlapping findings are settled (``entities``), dates (``dates``). Texts are normalised, case kept.
+overlapping findings are settled (``find``), dates (``dates``). Texts are normalised, case kept.
 """
 
 import re

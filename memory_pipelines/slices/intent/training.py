@@ -1,7 +1,7 @@
-"""Trains the intent models that ship: ``python -m memory_pipelines.slices.intent_training``.
+"""Trains the intent models that ship: ``python -m memory_pipelines.slices.intent.training``.
 
 Belongs here: which rows and embedders make a shipped model, and its card. Does not belong here: numerics
-(``intent_fit``), metrics (``intent_metrics``); users' models are trained by ``pipeline.intents``, with the same code.
+(``fit``), metrics (``metrics``); users' models are trained by ``pipeline.intents``, with the same code.
 """
 
 import argparse
@@ -12,11 +12,11 @@ from typing import Any
 
 import yaml
 
-from memory_pipelines.slices.intent import IntentModel, ontology_labels
-from memory_pipelines.slices.intent_examples import ONTOLOGY, examples_hash, load_examples
-from memory_pipelines.slices.intent_files import save
-from memory_pipelines.slices.intent_fit import fit_model
-from memory_pipelines.slices.intent_metrics import evaluate
+from memory_pipelines.slices.intent.examples import ONTOLOGY, examples_hash, load_examples
+from memory_pipelines.slices.intent.files import save
+from memory_pipelines.slices.intent.fit import fit_model
+from memory_pipelines.slices.intent.metrics import evaluate
+from memory_pipelines.slices.intent.predict import IntentModel, ontology_labels
 from memory_pipelines.slices.resources import data_folder, read_yaml
 
 KINDS: dict[str, tuple[str, ...]] = {"fast": (), "accurate": ("e5", "use")}

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
-from memory_pipelines.slices.lexical import words
+from memory_pipelines.slices.entities.lexical import words
 from memory_pipelines.slices.matching import whole
 
 Unit = tuple[int, int]

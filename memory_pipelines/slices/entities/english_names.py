@@ -1,7 +1,7 @@
 """English people, organisations, places and street addresses by lists of names and the words around them.
 
 Belongs here: names written with a capital that no dictionary has an id for. Does not belong here: names behind a
-phrase such as "my name is" (``entity_rules``), nor the lists (``entity_names.yaml``).
+phrase such as "my name is" (``rules``), nor the lists (``entity_names.yaml``).
 """
 
 import re
@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from memory_pipelines.slices.entity_rules import COMPANY, NAMED, PERSON, PLACE, Finding, normal_form, split_bars
-from memory_pipelines.slices.entity_vetoes import is_us_postcode
+from memory_pipelines.slices.entities.rules import COMPANY, NAMED, PERSON, PLACE, Finding, normal_form, split_bars
+from memory_pipelines.slices.entities.vetoes import is_us_postcode
 from memory_pipelines.slices.resources import read_yaml
 
 _WORD = re.compile(r"[A-Z][a-z]+(?:['’-][A-Z][a-z]+)*|[A-Z]\.|[A-Z]{2,}\b")

@@ -1,7 +1,7 @@
 """Names that no dictionary lists, second revision: by word lists and the words around, LAC, or a user's own tagger.
 
 Belongs here: which finders a model set asks for. Does not belong here: the finders (``english_names``,
-``chinese_names``, ``tagger``), nor what is no name after all (``entity_vetoes``).
+``chinese_names``, ``tagger``), nor what is no name after all (``vetoes``).
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,12 +9,12 @@ from functools import cache
 from pathlib import Path
 
 from memory_pipelines.errors import SettingError
-from memory_pipelines.slices.chinese_names import by_lac, find_chinese
-from memory_pipelines.slices.english_names import find_english
-from memory_pipelines.slices.entity_dictionary import load_dictionary
-from memory_pipelines.slices.entity_rules import NAMED, Finding, normal_form
+from memory_pipelines.slices.entities.chinese_names import by_lac, find_chinese
+from memory_pipelines.slices.entities.dictionary import load_dictionary
+from memory_pipelines.slices.entities.english_names import find_english
+from memory_pipelines.slices.entities.rules import NAMED, Finding, normal_form
+from memory_pipelines.slices.entities.tagger import Tagger
 from memory_pipelines.slices.resources import label_files, label_step
-from memory_pipelines.slices.tagger import Tagger
 
 
 def find_names(text: str, folded: str, model_set: str, known: Sequence[Finding]) -> Iterator[Finding]:

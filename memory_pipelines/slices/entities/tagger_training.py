@@ -1,4 +1,4 @@
-"""Trains a tagger of entities from labelled rows: ``python -m memory_pipelines.slices.tagger_training ROWS.jsonl``.
+"""Trains a tagger from labelled rows: ``python -m memory_pipelines.slices.entities.tagger_training ROWS.jsonl``.
 
 Belongs here: reading rows, fitting, and the measure. Does not belong here: tagging (``tagger``), features
 (``tagger_features``). Deterministic: the same rows give the same bytes. A row is one line of JSON::
@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_pipelines.errors import InputError
+from memory_pipelines.slices.entities.tagger import Part, Span, Tagger, labels, pack
+from memory_pipelines.slices.entities.tagger_features import Names, features, has_han, units
 from memory_pipelines.slices.language import MAX_CHARS, normalise
-from memory_pipelines.slices.tagger import Part, Span, Tagger, labels, pack
-from memory_pipelines.slices.tagger_features import Names, features, has_han, units
 
 ITERATIONS = 100
 L1, L2 = 0.1, 0.01

@@ -7,7 +7,7 @@ Belongs here: reasons to drop a finding of the second revision. Does not belong 
 import re
 from functools import cache
 
-from memory_pipelines.slices.entity_rules import Finding, split_bars
+from memory_pipelines.slices.entities.rules import Finding, split_bars
 from memory_pipelines.slices.language import fold
 from memory_pipelines.slices.resources import label_files, read_yaml
 

@@ -1,6 +1,6 @@
 """Labelled rows that users bring: from a CSV file to the table LABELLED and to rows that train.
 
-Belongs here: what a row must hold. Does not belong here: training (``intent_fit``) or the lake.
+Belongs here: what a row must hold. Does not belong here: training (``fit``) or the lake.
 """
 
 import csv
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from memory_pipelines.errors import InputError
 from memory_pipelines.model import stable_hash
-from memory_pipelines.slices.intent_fit import Row
+from memory_pipelines.slices.intent.fit import Row
 from memory_pipelines.slices.language import MAX_CHARS, detect, fold
 from memory_pipelines.slices.resources import read_yaml
 from memory_pipelines.slices.sensitive import find_sensitive, replaced

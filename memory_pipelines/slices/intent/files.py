@@ -1,7 +1,7 @@
 """Intent models at rest: the files that ship in a model set, and the text that the model registry keeps.
 
-Belongs here: reading and writing. Does not belong here: what a model does (``intent``) or how it is trained
-(``intent_fit``).
+Belongs here: reading and writing. Does not belong here: what a model does (``predict``) or how it is trained
+(``fit``).
 """
 
 import base64
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from memory_pipelines.errors import IntegrityError
 from memory_pipelines.model import canonical_json
-from memory_pipelines.slices.features import BUCKETS
-from memory_pipelines.slices.intent import HEADS, IntentModel, ontology_labels
-from memory_pipelines.slices.intent_vectors import Landmarks, Part
+from memory_pipelines.slices.intent.features import BUCKETS
+from memory_pipelines.slices.intent.predict import HEADS, IntentModel, ontology_labels
+from memory_pipelines.slices.intent.vectors import Landmarks, Part
 from memory_pipelines.slices.resources import data_folder, label_files, read_yaml
 
 FORMAT = 1
-HEADER = "# Written by python -m memory_pipelines.slices.intent_training; do not edit.\n"
+HEADER = "# Written by python -m memory_pipelines.slices.intent.training; do not edit.\n"
 
 
 @cache

@@ -1,7 +1,7 @@
-"""Trains the emotion head from texts with scores: ``python -m memory_pipelines.slices.emotion_training``.
+"""Trains the emotion head from texts with scores: ``python -m memory_pipelines.slices.emotion.training``.
 
 Belongs here: rows, ridge regression, choice of the penalty, quantisation. Does not belong here: inference
-(``emotion_head``). Deterministic: no random numbers. What ships is trained on ``data/emotion_examples.yaml`` alone.
+(``head``). Deterministic: no random numbers. What ships is trained on ``data/emotion_examples.yaml`` alone.
 """
 
 import argparse
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from memory_pipelines.errors import SettingError
 from memory_pipelines.models.embeddings import E5_AND_USE
-from memory_pipelines.slices.emotion import NEUTRAL, fast
-from memory_pipelines.slices.emotion_head import LEXICAL, ONE, Floats, Head, lexical, readable, shared_embedder
-from memory_pipelines.slices.emotion_words import load_lexicon
-from memory_pipelines.slices.features import BUCKETS, Features, extract
+from memory_pipelines.slices.emotion.head import LEXICAL, ONE, Floats, Head, lexical, readable, shared_embedder
+from memory_pipelines.slices.emotion.score import NEUTRAL, fast
+from memory_pipelines.slices.emotion.words import load_lexicon
+from memory_pipelines.slices.intent.features import BUCKETS, Features, extract
 from memory_pipelines.slices.resources import data_folder, read_yaml
 
 EXAMPLES, HEAD = "emotion_examples.yaml", "emotion_head.npz"

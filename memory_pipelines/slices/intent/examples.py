@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from memory_pipelines.slices.intent_fit import Row
+from memory_pipelines.slices.intent.fit import Row
 from memory_pipelines.slices.language import fold
 from memory_pipelines.slices.resources import data_folder, read_yaml
 

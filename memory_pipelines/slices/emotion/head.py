@@ -1,7 +1,7 @@
 """The trained part of the accurate emotion scorer: a linear head over a frozen embedding, n-grams and the fast score.
 
-Belongs here: features, inference in integers, the file. Does not belong here: training (``emotion_training``), labels
-(``emotion``). All sums are of integers, so a text's score is the same in every batch.
+Belongs here: features, inference in integers, the file. Does not belong here: training (``training``), labels
+(``score``). All sums are of integers, so a text's score is the same in every batch.
 """
 
 import io
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from memory_pipelines.errors import IntegrityError
 from memory_pipelines.models.base import Embedder
 from memory_pipelines.models.embeddings import E5, E5_AND_USE, E5_SHARE, USE, SideBySide, local_embedder
-from memory_pipelines.slices.features import BUCKETS, Features, extract
+from memory_pipelines.slices.intent.features import BUCKETS, Features, extract
 from memory_pipelines.slices.language import MAX_CHARS, simplified
 from memory_pipelines.slices.resources import data_folder
 
 if TYPE_CHECKING:
-    from memory_pipelines.slices.emotion import Fast
+    from memory_pipelines.slices.emotion.score import Fast
 
 ONE = 1 << 14
 """Features are whole multiples of 1/ONE, weights too."""

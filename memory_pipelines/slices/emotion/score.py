@@ -1,7 +1,7 @@
 """Step 3: emotion of each exchange, a score in [-1, 1] and a label with strength.
 
 Belongs here: which scorer a model set means, and how a score becomes a label. Does not belong here: the lexicon's
-rules (``emotion_words``), the trained head (``emotion_head``), or what an emotion means for impact.
+rules (``words``), the trained head (``head``), or what an emotion means for impact.
 
 Three scorers: rules 1, the lexicon alone; rules 2 without a head ("fast"), a larger lexicon blended with VADER (Hutto
 & Gilbert 2014) for English; rules 2 with a head ("accurate"), a linear model over frozen sentence embeddings and the
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from memory_pipelines import tables
-from memory_pipelines.slices.emotion_words import FAULT, JOY, Lexicon, Reading, load_lexicon, read
+from memory_pipelines.slices.emotion.words import FAULT, JOY, Lexicon, Reading, load_lexicon, read
 from memory_pipelines.slices.labels import label_table, own_texts
 from memory_pipelines.slices.language import detect
 from memory_pipelines.slices.resources import label_files
 
 if TYPE_CHECKING:
-    from memory_pipelines.slices.emotion_head import Head
+    from memory_pipelines.slices.emotion.head import Head
 
 NEUTRAL = "neutral"
 MEDIUM, HIGH = 0.4, 0.65
@@ -100,7 +100,7 @@ def load_scorer(model_set: str) -> Scorer:
     lexicon = load_lexicon(*(files[name] for name in ("lexicon", "more") if name in files))
     if "head" not in files:
         return Scorer(lexicon)
-    from memory_pipelines.slices.emotion_head import read_head
+    from memory_pipelines.slices.emotion.head import read_head
 
     return Scorer(lexicon, read_head(files["head"]))
 

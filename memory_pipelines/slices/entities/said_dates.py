@@ -1,7 +1,7 @@
 """Dates as people say them in service talk, the second revision: tense, ranges, holidays, parts of a month.
 
 Belongs here: what ``dates`` does not read, or reads without regard to the sentence around it. Does not belong here:
-names that look like dates (``entity_vetoes``). Texts are folded (``language.fold``).
+names that look like dates (``vetoes``). Texts are folded (``language.fold``).
 
 *Which Friday?* A weekday, a day of the month, a month or a holiday that stands alone is the next one where its
 sentence looks ahead (``预计周一送达``, ``arrives on Monday``; today counts), the last one where it looks back
@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from memory_pipelines.model import utc
-from memory_pipelines.slices.dates import (
+from memory_pipelines.slices.entities.dates import (
     COUNT,
     EN,
     MONTH,

@@ -1,7 +1,7 @@
 """Chinese people, organisations, addresses and warehouses that no dictionary lists: by rules, and by the words of LAC.
 
 Belongs here: what a name is made of (surname and place, place and 保险, road and number). Does not belong here:
-names behind a phrase such as 我叫 (``entity_rules``), the model (``lexical``), the word lists (``entity_names.yaml``).
+names behind a phrase such as 我叫 (``rules``), the model (``lexical``), the word lists (``entity_names.yaml``).
 """
 
 import re
@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from memory_pipelines.slices.entity_dictionary import Dictionary, find_warehouse
-from memory_pipelines.slices.entity_rules import COMPANY, NAMED, PERSON, PLACE, Finding, normal_form
-from memory_pipelines.slices.lexical import Word, words
+from memory_pipelines.slices.entities.dictionary import Dictionary, find_warehouse
+from memory_pipelines.slices.entities.lexical import Word, words
+from memory_pipelines.slices.entities.rules import COMPANY, NAMED, PERSON, PLACE, Finding, normal_form
 from memory_pipelines.slices.resources import read_yaml
 
 _HAN = "\u4e00-\u9fff"

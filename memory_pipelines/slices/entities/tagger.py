@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from memory_pipelines.errors import InputError
+from memory_pipelines.slices.entities.tagger_features import Names, features, has_han, units
 from memory_pipelines.slices.language import normalise
-from memory_pipelines.slices.tagger_features import Names, features, has_han, units
 
 FORMAT = 1
 

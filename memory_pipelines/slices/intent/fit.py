@@ -1,7 +1,7 @@
 """Fits an intent model to labelled rows: n-grams, embeddings if wanted, the blend of both, calibration, threshold.
 
 Belongs here: numerics of training; deterministic, no random numbers. Does not belong here: where rows come from
-(``intent_examples``, the lake), metrics (``intent_metrics``), inference (``intent``).
+(``examples``, the lake), metrics (``metrics``), inference (``predict``).
 
 The n-grams learn by softmax regression on hashed tf-idf, full-batch with Nesterov's momentum. The embeddings learn by
 kernel ridge regression on one-hot targets with a Gaussian kernel of unit vectors, exp(cosine - 1), in closed form.
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from memory_pipelines.errors import InputError
 from memory_pipelines.model import stable_hash
 from memory_pipelines.models.base import Vectors
-from memory_pipelines.slices.features import BUCKETS, Features, extract
-from memory_pipelines.slices.intent import HEADS, OUT_OF_SCOPE, IntentModel, integer_scores, norms
-from memory_pipelines.slices.intent_vectors import SIMILAR, Landmarks, Part, encoded, quantised, similarities
+from memory_pipelines.slices.intent.features import BUCKETS, Features, extract
+from memory_pipelines.slices.intent.predict import HEADS, OUT_OF_SCOPE, IntentModel, integer_scores, norms
+from memory_pipelines.slices.intent.vectors import SIMILAR, Landmarks, Part, encoded, quantised, similarities
 
 FOLDS = 5
 FEW = 4_000

@@ -1,7 +1,7 @@
 """The part of an intent model that reads embeddings: a kernel machine over landmarks, in exact integer arithmetic.
 
 Belongs here: vectors as small integers, similarities, scores. Does not belong here: how the coefficients were found
-(``intent_fit``) or an embedder (``models.embeddings``).
+(``fit``) or an embedder (``models.embeddings``).
 """
 
 import math

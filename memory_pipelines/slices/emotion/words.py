@@ -1,7 +1,7 @@
 """How the words of the emotion lexicon add up: negation, strengthening, turns, questions, mockery.
 
 Belongs here: the scan of a text against a lexicon, in both revisions of its rules. Does not belong here: the words
-(``data/emotion*.yaml``), VADER, what makes a label (``emotion``).
+(``data/emotion*.yaml``), VADER, what makes a label (``score``).
 """
 
 import math

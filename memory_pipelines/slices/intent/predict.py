@@ -1,6 +1,6 @@
 """Step 2: intent, action and category of each exchange, by one small model with three heads, and one rule.
 
-Belongs here: inference and calibration. Does not belong here: training (``intent_fit``), files (``intent_files``) or
+Belongs here: inference and calibration. Does not belong here: training (``fit``), files (``files``) or
 what a label leads to. Weights, features and vectors are integers, so scores are exact and a text has the same
 labels in every batch.
 """
@@ -15,10 +15,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from memory_pipelines import tables
-from memory_pipelines.slices import emotion
+from memory_pipelines.slices.emotion import score as emotion
 from memory_pipelines.slices.events import COMPLAINTS
-from memory_pipelines.slices.features import Features, extract
-from memory_pipelines.slices.intent_vectors import Landmarks
+from memory_pipelines.slices.intent.features import Features, extract
+from memory_pipelines.slices.intent.vectors import Landmarks
 from memory_pipelines.slices.labels import label_table, own_texts
 from memory_pipelines.slices.language import MAX_CHARS
 from memory_pipelines.stores.vault import untagged
@@ -166,7 +166,7 @@ def ontology_labels(ontology: dict[str, object]) -> dict[str, tuple[str, ...]]:
 def classify_all(texts: Sequence[str], model_set: str, model: IntentModel | None = None) -> list[IntentLabel]:
     """Labels of each text, in order: the model's (default: the one that ships in the set), corrected by the rule."""
     if model is None:
-        from memory_pipelines.slices.intent_files import load_model
+        from memory_pipelines.slices.intent.files import load_model
 
         model = load_model(model_set)
     labels = model.classify(texts)

@@ -1,7 +1,7 @@
 """Step 4: entities of each exchange with canonical ids, by dictionary, rules, models and date arithmetic.
 
 Belongs here: putting findings together and settling overlaps. Does not belong here: finding something
-(``entity_dictionary``, ``entity_rules``, ``entity_names``, ``dates``), nor what an entity is worth.
+(``dictionary``, ``rules``, ``names``, ``dates``), nor what an entity is worth.
 """
 
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from datetime import datetime
 import pyarrow as pa
 
 from memory_pipelines import tables
-from memory_pipelines.slices.dates import find_dates
-from memory_pipelines.slices.entity_dictionary import find_known, load_dictionary
-from memory_pipelines.slices.entity_names import find_names
-from memory_pipelines.slices.entity_rules import COMPANY, DATE, Finding, find_by_rules, normal_form
-from memory_pipelines.slices.entity_vetoes import is_mistaken
+from memory_pipelines.slices.entities.dates import find_dates
+from memory_pipelines.slices.entities.dictionary import find_known, load_dictionary
+from memory_pipelines.slices.entities.names import find_names
+from memory_pipelines.slices.entities.rules import COMPANY, DATE, Finding, find_by_rules, normal_form
+from memory_pipelines.slices.entities.said_dates import find_said_dates
+from memory_pipelines.slices.entities.vetoes import is_mistaken
 from memory_pipelines.slices.labels import label_table, own_texts
 from memory_pipelines.slices.language import MAX_CHARS, detect, fold, normalise
 from memory_pipelines.slices.resources import label_files
-from memory_pipelines.slices.said_dates import find_said_dates
 from memory_pipelines.stores.vault import TOKEN
 
 

@@ -1,6 +1,6 @@
 """How good an intent model is on rows it did not learn from.
 
-Belongs here: metrics and the rule of promotion. Does not belong here: training (``intent_fit``), pictures.
+Belongs here: metrics and the rule of promotion. Does not belong here: training (``fit``), pictures.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_pipelines.slices.intent import HEADS, OUT_OF_SCOPE, IntentLabel, IntentModel
-from memory_pipelines.slices.intent_fit import Row
+from memory_pipelines.slices.intent.fit import Row
+from memory_pipelines.slices.intent.predict import HEADS, OUT_OF_SCOPE, IntentLabel, IntentModel
 
 ECE_SLACK = 0.02
 """By so much a challenger's calibration error may exceed the champion's: less is noise of the hold-out."""
