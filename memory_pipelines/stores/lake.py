@@ -5,6 +5,7 @@ here: table shapes (``tables``), the canonical form (``stores.canonical``), when
 The driver must not be used in a forked child: spawn.
 """
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from memory_pipelines.errors import IntegrityError, PermanentError, StoreUnavailableError, TransientError
+from memory_pipelines.errors import InputError, IntegrityError, PermanentError, StoreUnavailableError, TransientError
 from memory_pipelines.stores import canonical
 from memory_pipelines.stores.base import Compacted, Replace, Replaced, ReplaceRange
 from memory_pipelines.tables import TableSpec
@@ -28,9 +29,21 @@ ROW_GROUP = 8192
 """Rows of a row group in a compacted file."""
 SPILL_BYTES = 1 << 30
 """Memory of a compaction; what does not fit is sorted on disk."""
+CHECKPOINT_INTERVAL = "10"
+"""Commits between two checkpoints: opening a table reads the commits since the last one."""
 LOG_RETENTION = "delta.logRetentionDuration"
 UNUSABLE = ("no space left", "storagefull", "quota", "permission", "read-only", "not a directory", "create local")
 REFUSED = ("accessdenied", "invalidaccesskeyid", "signaturedoesnotmatch", "nosuchbucket", "403 forbidden")
+
+
+class _Handles(threading.local):
+    """Tables as this thread has them open, by name: to look for newer commits is cheaper than to read a log anew.
+
+    ``newest``: the last version seen; ``pinned``: an older one."""
+
+    def __init__(self) -> None:
+        self.newest: dict[str, Any] = {}
+        self.pinned: dict[str, Any] = {}
 
 
 class DeltaLake:
@@ -44,6 +57,7 @@ class DeltaLake:
     def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
         self._location = location.rstrip("/")
         self._options = dict(storage_options or {})
+        self._handles = _Handles()
 
     def write(
         self, table: TableSpec, rows: pa.Table, replace: Sequence[Replaced], partition: dict[str, int] | None = None
@@ -74,14 +88,26 @@ class DeltaLake:
         names = list(table.schema.names) if columns is None else canonical.known_columns(table, columns)
         expression = canonical.where_expression(table, where)
         with _answering(table):
-            stored = None if version is not None and version < 0 else self._open(table)
+            stored = self._open(table) if version is None else self._open_at(table, version)
             if stored is None:
                 return canonical.select(table, table.schema.empty_table(), columns, ())
-            if version is not None and version != stored.version():
-                if version > stored.version():
-                    raise IntegrityError(f"table {table.name} has no version {version}")
-                stored.load_as_version(version)
-            return _rows(table, stored, names, expression)
+            return _rows(table, stored, names, expression, _pruning(table, where))
+
+    def query(self, statement: str, *tables: TableSpec) -> pa.Table:
+        """Answer a SQL query (DataFusion's dialect) over the newest versions of tables, each by its name.
+
+        Raises InputError with the engine's words for a query that it does not take."""
+        from deltalake import QueryBuilder
+        from deltalake.exceptions import DeltaError
+
+        builder = QueryBuilder()
+        for table in tables:
+            with _answering(table):
+                builder.register(table.name, self._open(table) or self._create(table))
+        try:
+            return pa.table(builder.execute(statement).read_all())
+        except DeltaError as error:
+            raise InputError(f"the query cannot be answered: {str(error).splitlines()[0]}") from None
 
     def version(self, table: TableSpec) -> int:
         with _answering(table):
@@ -154,10 +180,32 @@ class DeltaLake:
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
+        known = self._handles.newest.get(table.name)
+        if known is not None:
+            known.update_incremental()
+            return known
         try:
-            return DeltaTable(self._uri(table), storage_options=self._options)
+            stored = DeltaTable(self._uri(table), storage_options=self._options)
         except TableNotFoundError:
             return None
+        self._handles.newest[table.name] = stored
+        return stored
+
+    def _open_at(self, table: TableSpec, version: int) -> Any:
+        """A version of the table, or None for the one before its first write. Raises IntegrityError if unknown."""
+        from deltalake import DeltaTable
+
+        known = self._handles.pinned.get(table.name)
+        if version < 0 or (known is not None and known.version() == version):
+            return None if version < 0 else known
+        newest = self._open(table)
+        if newest is None or newest.version() == version:
+            return newest
+        if version > newest.version():
+            raise IntegrityError(f"table {table.name} has no version {version}")
+        stored = DeltaTable(self._uri(table), version=version, storage_options=self._options)
+        self._handles.pinned[table.name] = stored
+        return stored
 
     def _create(self, table: TableSpec) -> Any:
         from deltalake import DeltaTable
@@ -167,7 +215,10 @@ class DeltaLake:
             schema=table.schema,
             mode="ignore",
             partition_by=list(table.partition_by),
-            configuration={"delta.dataSkippingStatsColumns": ",".join(table.statistics)},
+            configuration={
+                "delta.dataSkippingStatsColumns": ",".join(table.statistics),
+                "delta.checkpointInterval": CHECKPOINT_INTERVAL,
+            },
             storage_options=self._options,
         )
 
@@ -182,12 +233,14 @@ class DeltaLake:
             stored = self._open(table) or self._create(table)
             if any(isinstance(item, Replace) and not item.values for item in replace):
                 return int(stored.version())
+            _extend(table, stored)
             public = [item for item in replace if _public(table, item.column)]
             kept = table.schema.empty_table()
             if len(public) < len(replace):
                 region = [condition for item in public for condition in _conditions(item)]
                 region += [(column, "=", value) for column, value in (partition or {}).items()]
-                old = _rows(table, stored, table.schema.names, canonical.where_expression(table, region))
+                expression = canonical.where_expression(table, region)
+                old = _rows(table, stored, table.schema.names, expression, _pruning(table, region))
                 kept = old.filter(pc.invert(canonical.matches(table, old, replace, partition)))
             write_deltalake(
                 stored,
@@ -197,6 +250,7 @@ class DeltaLake:
                 writer_properties=WriterProperties(compression="ZSTD"),
             )
         except CommitFailedError:
+            self._handles.newest.pop(table.name, None)
             return None
         return int(stored.version())
 
@@ -210,9 +264,47 @@ def _partitions(stored: Any) -> list[dict[str, Any]]:
     return files["partition"].to_pylist() if "partition" in files.column_names else [{}] * files.num_rows
 
 
-def _rows(table: TableSpec, stored: Any, names: Sequence[str], expression: pc.Expression | None) -> pa.Table:
-    rows = stored.to_pyarrow_dataset().to_table(columns=list(names), filter=expression)
-    return canonical.conform(table, rows, names)
+def _rows(
+    table: TableSpec,
+    stored: Any,
+    names: Sequence[str],
+    expression: pc.Expression | None,
+    pruning: list[tuple[str, str, Any]] | None,
+) -> pa.Table:
+    lacking = set(_lacking(table, stored))
+    there = [name for name in names if name not in lacking]
+    rows = stored.to_pyarrow_dataset(file_pruning_predicate=pruning).to_table(columns=there, filter=expression)
+    for name in names:
+        if name in lacking:
+            rows = rows.append_column(name, pa.nulls(rows.num_rows, table.schema.field(name).type))
+    return canonical.conform(table, rows.select(names), names)
+
+
+def _lacking(table: TableSpec, stored: Any) -> list[str]:
+    """Columns that came after the table was made: null in all its rows, until the next write adds them."""
+    held = {field.name for field in stored.schema().fields}
+    return [name for name in table.schema.names if name not in held]
+
+
+def _extend(table: TableSpec, stored: Any) -> None:
+    """Add the columns that the table lacks, in a version of its own."""
+    from deltalake import Schema
+
+    lacking = _lacking(table, stored)
+    if lacking:
+        fresh = Schema.from_arrow(pa.schema([table.schema.field(name) for name in lacking]))
+        stored.alter.add_columns(fresh.fields)
+
+
+def _pruning(table: TableSpec, where: Sequence[tuple[str, str, object]]) -> list[tuple[str, str, Any]] | None:
+    """Of the filters, those that name partitions: files of others are not even looked at."""
+    chosen: list[tuple[str, str, Any]] = []
+    for column, operator, value in where:
+        if column in table.partition_by and operator == "=":
+            chosen.append((column, operator, str(value)))
+        elif column in table.partition_by and isinstance(value, list | tuple):
+            chosen.append((column, "in", [str(one) for one in value]))
+    return chosen or None
 
 
 def _conditions(item: Replaced) -> list[tuple[str, str, object]]:

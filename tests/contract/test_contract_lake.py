@@ -1,5 +1,6 @@
 """The contract of ``Lake``; a text that must not leak is looked for in Delta's log byte by byte."""
 
+import dataclasses
 import multiprocessing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -66,6 +67,7 @@ def test_rows_of_every_table_come_back_with_exact_types(spec: TableSpec, tmp_pat
         tables.TIME: AT,
         tables.STRINGS: ["a", "乙"],
         pa.list_(pa.float64()): [1.5, 0.0],
+        pa.list_(tables.SPAN): [{"start": 1, "end": 3, "kind": "carrier"}],
         pa.list_(tables.ENTITY): [{"surface": "顺丰", "canonical": "carrier/sf_express", "kind": None}],
     }
     full = {field.name: values[field.type] for field in spec.schema}
@@ -360,3 +362,19 @@ def test_an_unreachable_server_is_named_with_its_setting() -> None:
     with pytest.raises(StoreUnavailableError, match="MEMORY_PIPELINES_LAKE_URL") as caught:
         DeltaLake("s3://bucket/lake", options).version(TURNS)
     assert caught.value.store == "lake"
+
+
+def test_a_table_that_an_earlier_version_made_gains_its_new_columns(tmp_path: Path) -> None:
+    """Old rows have nothing there, new ones keep what they have; also where the old table is read only."""
+    fields = [field for field in SLICES.schema if field.name not in ("reply_text", "impact_label")]
+    before = dataclasses.replace(SLICES, schema=pa.schema(fields))
+    old_rows = table(SLICES, slice_("a", "ann")).select(before.schema.names)
+    DeltaLake(str(tmp_path)).write(before, old_rows, [Replace("bucket", ("3",))])
+    lake = DeltaLake(str(tmp_path))
+    (row,) = lake.read(SLICES).to_pylist()
+    assert (row["slice_id"], row["reply_text"]) == ("a", None)
+    assert lake.read(SLICES, columns=["reply_text"]).schema.names == ["reply_text"]
+    lake.write(SLICES, table(SLICES, slice_("b", "bob", 4, reply_text="new")), [Replace("bucket", ("4",))])
+    found = {r["slice_id"]: r["reply_text"] for r in DeltaLake(str(tmp_path)).read(SLICES).to_pylist()}
+    assert found == {"a": None, "b": "new"}
+    assert column(lake, SLICES, "slice_id", version=1) == ["a"], "the old version as well"
