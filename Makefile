@@ -9,7 +9,7 @@ export PYTHONPATH := $(CURDIR)
 PORT ?= 3000
 
 .DEFAULT_GOAL := help
-.PHONY: help run ui jobs test check format bench down clean lock
+.PHONY: help run ui jobs test test-servers check format bench down clean lock
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -38,6 +38,10 @@ jobs: $(VENV)/installed instance ## land what is in the inbox, cut, derive and p
 
 test: $(VENV)/installed ## everything, with the embedded servers
 	@$(BIN)/python -m pytest
+
+test-servers: $(VENV)/installed ## the same contracts on real servers, which are fetched into .servers (see CONTRIBUTING.md)
+	@PYTHONPATH="$(CURDIR):$(CURDIR)/tests" $(BIN)/python -m servers.together
+	@$(BIN)/python -m pytest tests/contract tests/orchestration -m servers
 
 check: $(VENV)/installed ## the quick loop: format, lint, types, import contracts, the quick unit tests
 	@$(BIN)/ruff format --check .

@@ -8,22 +8,33 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from memory_pipelines.errors import SettingError, StoreUnavailableError, TransientError
-from memory_pipelines.stores import checks
+from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError, TransientError
+from memory_pipelines.stores import checks, tls
 
 SETTING = "MEMORY_PIPELINES_S3_URL"
 BATCH = 1000
 """What S3 deletes at most in one request."""
 SECONDS = 10
-REFUSED = frozenset({"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "403"})
+REFUSED = frozenset({"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "XAdminUserNotFound", "403"})
+NO_BUCKET = "the cold store has no bucket MEMORY_PIPELINES_S3_BUCKET"
+FULL = frozenset({"InsufficientStorage", "XMinioStorageFull", "StorageFull", "QuotaExceeded", "507"})
 MISSING = frozenset({"NoSuchKey", "NoSuchBucket", "404"})
 
 
 class S3Cold:
     """Objects in one bucket. Reads after writes are consistent, as S3's are. A missing bucket is empty."""
 
-    def __init__(self, endpoint: str, bucket: str, access_key: str, secret_key: str, region: str = "us-east-1") -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        bucket: str,
+        access_key: str,
+        secret_key: str,
+        region: str = "us-east-1",
+        ca_file: str = "",
+    ) -> None:
         self._endpoint = endpoint
+        self._ca_file = ca_file
         self._bucket = bucket
         self._keys = (access_key, secret_key)
         self._region = region
@@ -42,9 +53,16 @@ class S3Cold:
                         raise
 
     def put(self, key: str, value: bytes) -> None:
+        from botocore.exceptions import ConnectionError
+
         checks.object_keys([key])
         with self._answering() as client:
-            client.put_object(Bucket=self._bucket, Key=key, Body=value)
+            try:
+                client.put_object(Bucket=self._bucket, Key=key, Body=value)
+            except ConnectionError:  # so some servers end a request whose body they will not read
+                if not self._exists(client):
+                    raise SettingError(NO_BUCKET) from None
+                raise
 
     def get(self, key: str) -> bytes | None:
         from botocore.exceptions import ClientError
@@ -112,6 +130,7 @@ class S3Cold:
                     aws_access_key_id=self._keys[0],
                     aws_secret_access_key=self._keys[1],
                     region_name=self._region,
+                    verify=tls.authority(self._ca_file) if self._ca_file else None,
                     config=Config(
                         signature_version="s3v4",
                         s3={"addressing_style": "path"},
@@ -127,10 +146,14 @@ class S3Cold:
             code = _code(error)
             if code in REFUSED:
                 raise SettingError("the cold store refuses MEMORY_PIPELINES_S3_ACCESS_KEY and ..._SECRET_KEY") from None
+            if code in FULL:
+                raise PermanentError(f"the disk of the cold store is full ({code}); make room, see {SETTING}") from None
             if code in MISSING:
-                raise SettingError("the cold store has no bucket MEMORY_PIPELINES_S3_BUCKET") from None
+                raise SettingError(NO_BUCKET) from None
             raise StoreUnavailableError("cold", SETTING, code) from None
         except (HTTPClientError, BotoCoreError) as error:
+            if refused := tls.distrusted("cold", error):
+                raise refused from None
             raise StoreUnavailableError("cold", SETTING, type(error).__name__) from None
 
 

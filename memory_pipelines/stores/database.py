@@ -7,46 +7,34 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from memory_pipelines.errors import IntegrityError, SettingError
-from memory_pipelines.stores import schema
+from memory_pipelines.errors import SettingError
+from memory_pipelines.stores import migrations, schema, tls
 from memory_pipelines.stores.statements import translated, upsert
 
 CONNECT_SECONDS = 10
 
 
-def connect(url: str, setting: str = "MEMORY_PIPELINES_POSTGRES_URL") -> sa.Engine:
-    """An engine with the schema in place.
+def connect(url: str, setting: str = "MEMORY_PIPELINES_POSTGRES_URL", ca_file: str = "") -> sa.Engine:
+    """An engine with the schema in place. A server's certificate is checked if the URL asks for it by ``sslmode``.
 
-    Raises SettingError (no such URL, credentials), StoreUnavailableError, IntegrityError on another schema's tables.
+    An older schema is migrated, by whoever connects first; the others wait. Raises SettingError (no such URL,
+    credentials, certificate), StoreUnavailableError, IntegrityError on a newer version's tables.
     """
-    engine = _engine(url, setting)
+    engine = _engine(url, setting, ca_file)
     with translated(setting), engine.begin() as connection:
         if engine.dialect.name == "postgresql":  # two processes may start on an empty database at once
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(727274)"))
-        schema.metadata.create_all(connection)
+        migrations.bring_up(connection, setting)
         _sample_no_text(connection)
-        found = connection.execute(sa.select(sa.func.max(schema.schema_version.c.version))).scalar_one()
-        if found not in (None, schema.SCHEMA_VERSION):
-            raise IntegrityError(
-                f"the database of {setting} has schema {found}, this version needs {schema.SCHEMA_VERSION}"
-            )
-        upsert(connection, schema.schema_version, [{"version": schema.SCHEMA_VERSION}], update=())
         upsert(connection, schema.counters, [{"name": "touch", "value": 0}], update=())
     return engine
 
 
-def reader(url: str, setting: str = "MEMORY_PIPELINES_POSTGRES_URL") -> sa.Engine:
+def reader(url: str, setting: str = "MEMORY_PIPELINES_POSTGRES_URL", ca_file: str = "") -> sa.Engine:
     """An engine on a database that has the schema; nothing is created. Raises as ``connect``, also without a schema."""
-    engine = _engine(url, setting)
+    engine = _engine(url, setting, ca_file)
     with translated(setting), engine.begin() as connection:
-        known = sa.inspect(connection).has_table(schema.schema_version.name)
-        found = (
-            connection.execute(sa.select(sa.func.max(schema.schema_version.c.version))).scalar_one() if known else None
-        )
-    if found != schema.SCHEMA_VERSION:
-        raise IntegrityError(
-            f"the database of {setting} has schema {found}, this version needs {schema.SCHEMA_VERSION}"
-        )
+        migrations.demand_newest(connection, setting)
     return engine
 
 
@@ -69,14 +57,17 @@ def _sample_no_text(connection: sa.Connection) -> None:
                 connection.execute(sa.text(f'ALTER TABLE "{table.name}" ALTER COLUMN "{column.name}" SET STATISTICS 0'))
 
 
-def _engine(url: str, setting: str) -> sa.Engine:
+def _engine(url: str, setting: str, ca_file: str) -> sa.Engine:
     options: dict[str, Any] = {"pool_pre_ping": True, "hide_parameters": True}
     try:
         parsed = sa.make_url(url)
         if parsed.get_backend_name() == "sqlite":
             options |= {"poolclass": sa.StaticPool, "connect_args": {"check_same_thread": False}}
-        elif "connect_timeout" not in parsed.query:
-            options["connect_args"] = {"connect_timeout": CONNECT_SECONDS}
+        else:
+            asked: dict[str, Any] = {"connect_timeout": CONNECT_SECONDS}
+            if parsed.query.get("sslmode") == "verify-full":  # else libpq looks for a file in the user's home
+                asked["sslrootcert"] = tls.authority(ca_file) if ca_file else "system"
+            options["connect_args"] = {name: value for name, value in asked.items() if name not in parsed.query}
         return sa.create_engine(parsed, **options)
     except (sa.exc.ArgumentError, ImportError, ValueError):
         raise SettingError(f"{setting} must be postgresql+psycopg://user:password@host:port/database") from None

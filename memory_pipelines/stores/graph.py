@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.model import Owner, utc
-from memory_pipelines.stores import checks
+from memory_pipelines.stores import checks, tls
 from memory_pipelines.stores.base import GraphEdge, GraphNode
 
 if TYPE_CHECKING:
@@ -74,8 +74,9 @@ class Neo4jGraph:
 
     capabilities: frozenset[str] = frozenset()
 
-    def __init__(self, url: str, user: str, password: str, database: str = "neo4j") -> None:
+    def __init__(self, url: str, user: str, password: str, database: str = "neo4j", ca_file: str = "") -> None:
         self._url = url
+        self._ca_file = ca_file
         self._auth = (user, password)
         self._database = database
         self._connected: neo4j.Driver | None = None
@@ -182,12 +183,19 @@ class Neo4jGraph:
 
         try:
             if self._connected is None:
+                url = self._url
+                trust: dict[str, Any] = {}
+                if self._ca_file and "+s://" in url:  # the driver takes an authority with a plain scheme alone
+                    url = url.replace("+s://", "://")
+                    authority = neo4j.TrustCustomCAs(tls.authority(self._ca_file))
+                    trust = {"encrypted": True, "trusted_certificates": authority}
                 self._connected = neo4j.GraphDatabase.driver(
-                    self._url,
+                    url,
                     auth=self._auth,
                     connection_timeout=CONNECT_SECONDS,
                     connection_acquisition_timeout=2 * CONNECT_SECONDS,
                     notifications_min_severity=neo4j.NotificationMinimumSeverity.OFF,
+                    **trust,
                 )
             with self._connected.session(database=self._database, max_transaction_retry_time=retry_seconds) as session:
                 return work(session)
@@ -202,6 +210,8 @@ class Neo4jGraph:
                 raise StoreUnavailableError("graph", SETTING, str(error.code)) from None
             raise PermanentError(f"the graph store refuses a request ({error.code})") from None
         except exceptions.DriverError as error:
+            if refused := tls.distrusted("graph", error):
+                raise refused from None
             raise StoreUnavailableError("graph", SETTING, type(error).__name__) from None
 
 

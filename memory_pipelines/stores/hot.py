@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.model import Owner, stable_hash
-from memory_pipelines.stores import checks
+from memory_pipelines.stores import checks, tls
 
 if TYPE_CHECKING:
     import redis
@@ -26,8 +26,9 @@ class RedisHot:
     there: ``delete`` holds even if the server evicted the set and kept a value until its expiry.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, ca_file: str = "") -> None:
         self._url = url
+        self._ca_file = ca_file
         self._connected: redis.Redis | None = None
 
     def get(self, owner: Owner, name: str) -> bytes | None:
@@ -79,15 +80,23 @@ class RedisHot:
 
         try:
             if self._connected is None:
+                trusted = self._ca_file and self._url.startswith("rediss://")
+                options = {"ssl_ca_certs": tls.authority(self._ca_file)} if trusted else {}
                 self._connected = redis.Redis.from_url(
-                    self._url, socket_connect_timeout=SECONDS, socket_timeout=SECONDS, health_check_interval=30
+                    self._url,
+                    socket_connect_timeout=SECONDS,
+                    socket_timeout=SECONDS,
+                    health_check_interval=30,
+                    **options,
                 )
             yield self._connected
         except ValueError:
             raise SettingError(f"{SETTING} is no URL of a Redis server") from None
         except (exceptions.AuthenticationError, exceptions.NoPermissionError):
-            raise SettingError(f"the hot store refuses the password of {SETTING}") from None
+            raise SettingError(f"the hot store refuses the user or password of {SETTING}") from None
         except (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.OutOfMemoryError) as error:
+            if refused := tls.distrusted("hot", error):
+                raise refused from None
             raise StoreUnavailableError("hot", SETTING, type(error).__name__) from None
         except exceptions.RedisError as error:
             raise PermanentError(f"the hot store refuses a request ({type(error).__name__})") from None

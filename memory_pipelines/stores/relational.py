@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from memory_pipelines.errors import TransientError
 from memory_pipelines.model import Owner, Tier
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import Person, StoredMemory
+from memory_pipelines.stores.base import Person, StoredMemory, cold_key
 from memory_pipelines.stores.statements import parts, translated, upsert
 
 _LOCK_SPACE = 7272
@@ -58,6 +58,8 @@ class Batch:
     bucket: int
     state: str
     changes: tuple[OwnerChange, ...] = field(default=())
+    since: datetime | None = field(default=None, compare=False)
+    """When it was begun; None: it is being begun."""
 
 
 class PostgresAuthority:
@@ -138,6 +140,57 @@ class PostgresAuthority:
                 result[name] = connection.execute(sa.select(sa.func.count()).select_from(source)).scalar_one()
         return result
 
+    def shown(self, memory_ids: Collection[str]) -> list[StoredMemory]:
+        """Those of the memories that are visible."""
+        table = schema.memory_versions
+        return [row for part in parts(sorted(memory_ids)) for row in self._visible(table.c.memory_id.in_(part))]
+
+    def stored_versions(self, owners: Collection[str] | None = None) -> dict[str, set[str]]:
+        """Owner key → entry ids of every version that is stored, visible or not."""
+        table = schema.memory_versions
+        result: dict[str, set[str]] = {}
+        for row in self._of(sa.select(table.c.owner, table.c.memory_id, table.c.version), table.c.owner, owners):
+            result.setdefault(row.owner, set()).add(f"{row.memory_id}.{row.version}")
+        return result
+
+    def pointed(self, owners: Collection[str] | None = None) -> dict[str, set[str]]:
+        """Owner key → entry ids that pointers name, whether their version is stored or not."""
+        table = schema.memories
+        named = sa.select(table.c.owner, table.c.memory_id, table.c.version).where(table.c.version.is_not(None))
+        result: dict[str, set[str]] = {}
+        for row in self._of(named, table.c.owner, owners):
+            result.setdefault(row.owner, set()).add(f"{row.memory_id}.{row.version}")
+        return result
+
+    def archived(self, owners: Collection[str] | None = None) -> dict[str, set[str]]:
+        """Owner key → keys under which the cold store has to hold the texts of visible cold memories."""
+        table, pointer = schema.memory_versions, schema.memories
+        query = (
+            sa.select(table.c.tenant, table.c.subject, table.c.memory_id, table.c.version)
+            .join(pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version))
+            .where(pointer.c.tier == Tier.COLD)
+        )
+        result: dict[str, set[str]] = {}
+        for row in self._of(query, table.c.owner, owners):
+            owner = Owner(row.tenant, row.subject)
+            result.setdefault(owner.key, set()).add(cold_key(owner, f"{row.memory_id}.{row.version}"))
+        return result
+
+    def drop_unseen(self, entries: Collection[str]) -> None:
+        """Forget those of the versions that no pointer names. The caller holds their buckets."""
+        with translated(), self._engine.begin() as connection:
+            pairs = [(memory, version) for memory, _, version in (entry.partition(".") for entry in sorted(entries))]
+            self._drop_versions(connection, pairs)
+
+    def unpoint(self, entries: Collection[str]) -> None:
+        """Nothing is visible any more where a version is lost: a publish shows it anew. The caller holds buckets."""
+        table = schema.memories
+        pairs = [(memory, version) for memory, _, version in (entry.partition(".") for entry in sorted(entries))]
+        with translated(), self._engine.begin() as connection:
+            for part in parts(pairs):
+                lost = sa.tuple_(table.c.memory_id, table.c.version).in_(part)
+                connection.execute(table.update().where(lost).values(version=None))
+
     def owners(self) -> list[Owner]:
         """Everybody who was ever published."""
         table = schema.people
@@ -145,16 +198,18 @@ class PostgresAuthority:
             rows = connection.execute(sa.select(table.c.tenant, table.c.subject).order_by(table.c.owner))
             return [Owner(row.tenant, row.subject) for row in rows]
 
-    def graphs(self) -> dict[str, str]:
-        """Owner key → the graph version that readers use."""
+    def graphs(self, owners: Collection[str] | None = None) -> dict[str, str]:
+        """Owner key → the graph version that readers use; of these owners, or of everybody."""
         table = schema.people
-        with translated(), self._engine.begin() as connection:
-            rows = connection.execute(
-                sa.select(table.c.owner, table.c.graph_version).where(table.c.graph_version.is_not(None))
-            )
-            return {row.owner: row.graph_version for row in rows}
+        query = sa.select(table.c.owner, table.c.graph_version).where(table.c.graph_version.is_not(None))
+        return {row.owner: row.graph_version for row in self._of(query, table.c.owner, owners)}
 
-    def routed(self, store: str) -> dict[str, set[str]]:
+    def _of(self, query: sa.Select[Any], owner: sa.Column[Any], owners: Collection[str] | None) -> list[sa.Row[Any]]:
+        chosen = [query] if owners is None else [query.where(owner.in_(part)) for part in parts(sorted(owners))]
+        with translated(), self._engine.begin() as connection:
+            return [row for one in chosen for row in connection.execute(one)]
+
+    def routed(self, store: str, owners: Collection[str] | None = None) -> dict[str, set[str]]:
         """Owner key → entry ids of visible memories, cold ones apart, that are routed to a store."""
         table, pointer = schema.memory_versions, schema.memories
         query = (
@@ -163,10 +218,22 @@ class PostgresAuthority:
             .where(pointer.c.tier != Tier.COLD)
         )
         result: dict[str, set[str]] = {}
+        for row in self._of(query, pointer.c.owner, owners):
+            if store in row.stores:
+                result.setdefault(row.owner, set()).add(f"{row.memory_id}.{row.version}")
+        return result
+
+    def places(self, owners: Collection[str]) -> dict[str, dict[str, dict[str, str]]]:
+        """Owner key → visible memory id → store → the id under which it is there."""
+        table, pointer = schema.memory_versions, schema.memories
+        query = sa.select(pointer.c.owner, table.c.memory_id, table.c.places).join(
+            pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version)
+        )
+        result: dict[str, dict[str, dict[str, str]]] = {}
         with translated(), self._engine.begin() as connection:
-            for row in connection.execute(query):
-                if store in row.stores:
-                    result.setdefault(row.owner, set()).add(f"{row.memory_id}.{row.version}")
+            for part in parts(sorted(owners)):
+                for row in connection.execute(query.where(pointer.c.owner.in_(part))):
+                    result.setdefault(row.owner, {})[row.memory_id] = row.places
         return result
 
     def redirects(self, owner: Owner, slice_id: str) -> list[str]:
@@ -306,19 +373,30 @@ class PostgresAuthority:
             connection.execute(table.delete().where(named, sa.not_(seen)))
 
     @contextmanager
-    def publishing(self, bucket: int) -> Iterator[None]:
-        """Hold the bucket alone; a second publisher waits. A process that dies lets go at once."""
-        if self._engine.dialect.name != "postgresql":  # the in-memory database has one process
+    def publishing(self, *buckets: int) -> Iterator[None]:
+        """Hold buckets alone; a second publisher waits. A process that dies lets go at once."""
+        with self._locked("SELECT pg_advisory_lock(:space, :bucket)", sorted(buckets)):
             yield
+
+    @contextmanager
+    def publishing_if_free(self, bucket: int) -> Iterator[bool]:
+        """As ``publishing`` where nobody holds the bucket; False at once where somebody does."""
+        with self._locked("SELECT pg_try_advisory_lock(:space, :bucket)", [bucket]) as answers:
+            yield False not in answers
+
+    @contextmanager
+    def _locked(self, statement: str, buckets: Sequence[int]) -> Iterator[list[Any]]:
+        if self._engine.dialect.name != "postgresql":  # the in-memory database has one process
+            yield []
             return
         with ExitStack() as held:
             with translated():
                 connection = held.enter_context(self._engine.connect())
                 connection.detach()  # closed, not pooled, at the end: the lock goes with its session, whatever happens
-                key = {"space": _LOCK_SPACE, "bucket": bucket}
-                connection.execute(sa.text("SELECT pg_advisory_lock(:space, :bucket)"), key)
+                keys = [{"space": _LOCK_SPACE, "bucket": bucket} for bucket in buckets]
+                answers = [connection.execute(sa.text(statement), key).scalar() for key in keys]
                 connection.commit()  # a session lock outlives the transaction, and an idle one would block vacuum
-            yield
+            yield answers
 
     def open_batches(self, bucket: int | None = None) -> list[Batch]:
         """Batches that somebody began and did not finish, oldest first."""
@@ -328,7 +406,7 @@ class PostgresAuthority:
             query = query.where(table.c.bucket == bucket)
         with translated(), self._engine.begin() as connection:
             rows = connection.execute(query).mappings().all()
-        return [Batch(r["batch_id"], r["bucket"], r["state"], _from_json(r["plan"])) for r in rows]
+        return [Batch(r["batch_id"], r["bucket"], r["state"], _from_json(r["plan"]), r["created_at"]) for r in rows]
 
     def admitted(self, owners: Collection[str]) -> dict[str, datetime]:
         """Memory id → when it first entered the stores, of everything that the owners ever published."""

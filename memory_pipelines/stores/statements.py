@@ -11,8 +11,11 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError
+from memory_pipelines.stores import tls
 
 ROWS_PER_STATEMENT = 5_000
+DISK_FULL = "53100"
+"""PostgreSQL's code."""
 
 T = TypeVar("T")
 
@@ -21,7 +24,8 @@ T = TypeVar("T")
 def translated(setting: str = "MEMORY_PIPELINES_POSTGRES_URL") -> Iterator[None]:
     """The driver's errors as the library's, without their texts: those may quote a row.
 
-    Raises StoreUnavailableError, SettingError on refused credentials, PermanentError on a refused statement.
+    Raises StoreUnavailableError, SettingError on refused credentials, PermanentError on a refused statement or a full
+    disk.
     """
     try:
         yield
@@ -29,6 +33,10 @@ def translated(setting: str = "MEMORY_PIPELINES_POSTGRES_URL") -> Iterator[None]
         cause = getattr(error, "orig", None) or error
         if "authentication failed" in str(cause):
             raise SettingError(f"the relational store refuses the user or password of {setting}") from None
+        if refused := tls.distrusted("relational", cause):
+            raise refused from None
+        if getattr(cause, "sqlstate", None) == DISK_FULL:
+            raise PermanentError(f"the disk of the relational store is full; make room, see {setting}") from None
         raise StoreUnavailableError("relational", setting, type(cause).__name__) from None
     except (sa.exc.SQLAlchemyError, UnicodeError) as error:
         reason = type(getattr(error, "orig", None) or error).__name__

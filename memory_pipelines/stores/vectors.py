@@ -5,7 +5,7 @@ here: embedding, or fusing hits with other legs. A vector carries ids and times,
 """
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ import numpy as np
 
 from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.model import Owner, stable_hash, utc
-from memory_pipelines.stores import checks
+from memory_pipelines.stores import checks, tls
 from memory_pipelines.stores.base import Hit, Vector, VectorRow
 
 BATCH = 1000
@@ -27,6 +27,7 @@ SETTING = "MEMORY_PIPELINES_MILVUS_URL"
 READ_SECONDS = 10.0
 WRITE_SECONDS = 60.0
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LITE = "milvus_lite"
 NOT_LOADED = 101
 UNAVAILABLE = (1, 2, 3, 4, 5, 8, 9)
 """Milvus's codes for: not ready, unreachable, memory, requests, internal, rate limit, write denied."""
@@ -50,11 +51,12 @@ class MilvusVectors:
     tenant are stored as hashes.
     """
 
-    def __init__(self, url: str, token: str = "", collection: str = "memories") -> None:
+    def __init__(self, url: str, token: str = "", collection: str = "memories", ca_file: str = "") -> None:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,254}", collection):
             raise SettingError("a vector collection is named by letters, digits and underscores")
         self._url = url
         self._token = token
+        self._ca_file = ca_file
         self._collection = collection
         self.capabilities: frozenset[str] = frozenset()
         self._lite = False
@@ -114,7 +116,8 @@ class MilvusVectors:
                 }
                 for row in good[start : start + BATCH]
             ]
-            self._ask(partial(_upsert, collection=self._collection, data=data))
+            write = _upsert if "upsert" in self.capabilities else _replace
+            self._ask(partial(write, collection=self._collection, data=data))
         self._unflushed += len(good)
         if self._lite and self._unflushed >= UNFLUSHED_MOST:
             self._ask(lambda client: client.flush(self._collection, timeout=WRITE_SECONDS))
@@ -145,7 +148,7 @@ class MilvusVectors:
                 timeout=READ_SECONDS,
             )
         )
-        hits = [Hit(str(hit["entry_id"]), float(hit["distance"])) for hit in found[0]]
+        hits = [Hit(str(hit.id), float(hit.distance)) for hit in found[0]]
         return sorted(hits, key=lambda hit: (-hit.score, hit.entry_id))
 
     def fetch(self, entry_ids: Collection[str]) -> dict[str, Vector]:
@@ -165,18 +168,27 @@ class MilvusVectors:
         rows = self._ask(lambda client: self._query(client, _of(owner), "entry_id", limit=MOST_ROWS))
         if len(rows) < MOST_ROWS:
             return {str(row["entry_id"]) for row in rows}
-        return self._ask(lambda client: self._iterate(client, owner))
+        return {entry for (entry,) in self._ask(lambda client: self._iterate(client, _of(owner), ["entry_id"]))}
 
     def count(self) -> int:
         if self._known_dimension() is None:
             return 0
         return int(self._ask(lambda client: self._query(client, "", "count(*)"))[0]["count(*)"])
 
+    def entries(self) -> Iterator[tuple[str, str]]:
+        if self._known_dimension() is not None:
+            rows = self._ask(lambda client: self._iterate(client, 'entry_id != ""', ["entry_id", "owner"]))
+            yield from ((entry, owner) for entry, owner in rows)
+
+    def drop(self) -> None:
+        self._ask(lambda client: client.drop_collection(self._collection, timeout=WRITE_SECONDS))
+        self._dimension = None
+
     def beside(self, prefix: str) -> list["MilvusVectors"]:
         """The other collections of this server whose names begin with ``prefix``: those of former embedding models."""
         names = sorted(self._ask(lambda client: client.list_collections(timeout=READ_SECONDS)))
         others = [name for name in names if name.startswith(prefix) and name != self._collection]
-        return [MilvusVectors(self._url, self._token, name) for name in others]
+        return [MilvusVectors(self._url, self._token, name, self._ca_file) for name in others]
 
     def close(self) -> None:
         client, self._client, self._dimension = self._client, None, None
@@ -193,21 +205,21 @@ class MilvusVectors:
             **options,
         )
 
-    def _iterate(self, client: Any, owner: Owner) -> set[str]:
-        """All ids of an owner; without the limit of a query, but several times as slow a row."""
-        ids: set[str] = set()
+    def _iterate(self, client: Any, condition: str, fields: list[str]) -> list[tuple[str, ...]]:
+        """Fields of all rows under a condition; without the limit of a query, but several times as slow a row."""
+        found: list[tuple[str, ...]] = []
         pages = client.query_iterator(
             self._collection,
-            filter=_of(owner),
-            output_fields=["entry_id"],
+            filter=condition,
+            output_fields=fields,
             batch_size=BATCH,
             consistency_level="Strong",
             timeout=READ_SECONDS,
         )
         while page := pages.next():
-            ids.update(str(row["entry_id"]) for row in page)
+            found += [tuple(str(row[name]) for name in fields) for row in page]
         pages.close()
-        return ids
+        return found
 
     def _known_dimension(self) -> int | None:
         """The collection's dimension, asked once a connection; None while it does not exist."""
@@ -235,12 +247,19 @@ class MilvusVectors:
         for last in (False, True):
             try:
                 if self._client is None:
+                    trusted = self._ca_file and self._url.startswith("https://")
+                    trust = {"server_pem_path": tls.authority(self._ca_file)} if trusted else {}
                     self._client = MilvusClient(
-                        self._url, token=self._token, timeout=READ_SECONDS, dedicated=True, grpc_options=CHANNEL
+                        self._url,
+                        token=self._token,
+                        timeout=READ_SECONDS,
+                        dedicated=True,
+                        grpc_options=CHANNEL,
+                        **trust,
                     )
                     version = str(self._client.get_server_version(timeout=READ_SECONDS))
                     self.capabilities = _capabilities(version)
-                    self._lite = version.startswith("milvus_lite")
+                    self._lite = version.startswith(LITE)
                 if last:
                     self._client.load_collection(self._collection, timeout=WRITE_SECONDS)
                 return request(self._client)
@@ -250,24 +269,37 @@ class MilvusVectors:
                 code = getattr(error, "code", None)
                 if code == NOT_LOADED and not last:
                     continue
-                if code in REFUSED or "unauthenticated" in str(error).lower():
+                if code in REFUSED or tls.mentioned("unauthenticated", error):
                     raise SettingError("the vector store refuses MEMORY_PIPELINES_MILVUS_TOKEN") from None
                 if isinstance(code, int) and code not in UNAVAILABLE:
                     raise PermanentError(f"the vector store refuses a request (Milvus code {code})") from None
                 self.close()
+                if refused := tls.distrusted("vector", error):
+                    raise refused from None
                 raise StoreUnavailableError("vector", SETTING, type(error).__name__) from None
         raise AssertionError("unreachable")
 
 
 def _capabilities(version: str) -> frozenset[str]:
-    """Sparse vectors by BM25 and hybrid search came with Milvus 2.5; milvus-lite 3 has both."""
-    number = re.search(r"(\d+)\.(\d+)", version)
-    modern = number is not None and (int(number[1]), int(number[2])) >= (2, 5)
-    return frozenset({"sparse", "hybrid"}) if modern else frozenset()
+    """Sparse vectors by BM25 and hybrid search came with Milvus 2.5; milvus-lite has all.
+
+    Until 2.3.10 an upsert chose the partition by another field than the partition key, and no search found the row."""
+    if version.startswith(LITE):
+        return frozenset({"sparse", "hybrid", "upsert"})
+    found = re.search(r"(\d+)\.(\d+)\.(\d+)", version)
+    number = tuple(map(int, found.groups())) if found else (0, 0, 0)
+    since = {"upsert": (2, 3, 10), "sparse": (2, 5, 0), "hybrid": (2, 5, 0)}
+    return frozenset(name for name, first in since.items() if number >= first)
 
 
 def _upsert(client: Any, collection: str, data: list[dict[str, Any]]) -> None:
     client.upsert(collection, data, timeout=WRITE_SECONDS)
+
+
+def _replace(client: Any, collection: str, data: list[dict[str, Any]]) -> None:
+    """What an upsert is, in two requests: a reader in between misses the rows that are replaced."""
+    _delete(client, collection, [row["entry_id"] for row in data])
+    client.insert(collection, data, timeout=WRITE_SECONDS)
 
 
 def _delete(client: Any, collection: str, ids: list[str]) -> None:

@@ -1,6 +1,6 @@
-"""Stores under contract: every port by its in-memory fake and by the embedded server.
+"""Stores under contract: every port by its in-memory fake, by the embedded server and by the real one.
 
-A server is shared by the session, so each test has tenants of its own.
+A server is shared by the session, so each test has tenants of its own. Tests on real servers are marked ``servers``.
 """
 
 import itertools
@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from suites import adapters
 
 from memory_pipelines.model import Owner
 from memory_pipelines.settings import Settings
 from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, Lake, VectorStore
 
 DIMENSION = 8
-BOTH = ["fake", pytest.param("embedded", marks=pytest.mark.embedded)]
+SERVED = [pytest.param("embedded", marks=pytest.mark.embedded), pytest.param("real", marks=pytest.mark.servers)]
+EVERY = ["fake", *SERVED]
 _numbers = itertools.count(1)
 
 
@@ -33,6 +35,12 @@ def embedded() -> Iterator[Settings]:
             local.down(home)
 
 
+@pytest.fixture(scope="session", params=SERVED)
+def served(request: pytest.FixtureRequest) -> Settings:
+    """Settings of running servers, embedded or real."""
+    return request.getfixturevalue(request.param)
+
+
 @pytest.fixture
 def tenant() -> str:
     """A tenant that no other test of this session uses."""
@@ -44,27 +52,47 @@ def owner(tenant: str) -> Owner:
     return Owner(tenant, "u:1")
 
 
-@pytest.fixture(scope="session")
-def milvus(embedded: Settings) -> Iterator[VectorStore]:
-    from memory_pipelines.stores.vectors import MilvusVectors
-
-    store = MilvusVectors(embedded.milvus_url, embedded.milvus_token, "contract")
+def _vectors(at: Settings) -> Iterator[VectorStore]:
+    store = adapters.vectors(at, "contract")
     store.ensure(DIMENSION)
     yield store
     store.close()
 
 
-@pytest.fixture(scope="session")
-def bolt(embedded: Settings) -> Iterator[GraphStore]:
-    from memory_pipelines.stores.graph import Neo4jGraph
-
-    store = Neo4jGraph(embedded.neo4j_url, embedded.neo4j_user, embedded.neo4j_password, embedded.neo4j_database)
+def _graph(at: Settings) -> Iterator[GraphStore]:
+    store = adapters.graph(at)
     store.ensure()
     yield store
     store.close()
 
 
-@pytest.fixture(params=BOTH)
+@pytest.fixture(scope="session")
+def embedded_vectors(embedded: Settings) -> Iterator[VectorStore]:
+    yield from _vectors(embedded)
+
+
+@pytest.fixture(scope="session")
+def real_vectors(real: Settings) -> Iterator[VectorStore]:
+    yield from _vectors(real)
+
+
+@pytest.fixture(scope="session")
+def embedded_graph(embedded: Settings) -> Iterator[GraphStore]:
+    yield from _graph(embedded)
+
+
+@pytest.fixture(scope="session")
+def real_graph(real: Settings) -> Iterator[GraphStore]:
+    yield from _graph(real)
+
+
+@pytest.fixture
+def bolt(served: Settings, request: pytest.FixtureRequest) -> GraphStore:
+    """The graph store of ``served``."""
+    return request.getfixturevalue("real_graph" if served.ca_file else "embedded_graph")
+
+
+@pytest.fixture(params=EVERY)
 def vector_store(request: pytest.FixtureRequest) -> VectorStore:
     if request.param == "fake":
         from memory_pipelines.stores.fakes import MemoryVectors
@@ -72,71 +100,52 @@ def vector_store(request: pytest.FixtureRequest) -> VectorStore:
         store = MemoryVectors()
         store.ensure(DIMENSION)
         return store
-    return request.getfixturevalue("milvus")
+    return request.getfixturevalue(f"{request.param}_vectors")
 
 
-@pytest.fixture(params=BOTH)
+@pytest.fixture(params=EVERY)
 def graph_store(request: pytest.FixtureRequest) -> GraphStore:
     if request.param == "fake":
         from memory_pipelines.stores.fakes import MemoryGraph
 
         return MemoryGraph()
-    return request.getfixturevalue("bolt")
+    return request.getfixturevalue(f"{request.param}_graph")
 
 
-@pytest.fixture(params=BOTH)
+@pytest.fixture(params=EVERY)
 def hot_store(request: pytest.FixtureRequest) -> Iterator[HotStore]:
     if request.param == "fake":
         from memory_pipelines.stores.fakes import MemoryHot
 
         yield MemoryHot()
     else:
-        from memory_pipelines.stores.hot import RedisHot
-
-        store = RedisHot(request.getfixturevalue("embedded").redis_url)
+        store = adapters.hot(request.getfixturevalue(request.param))
         yield store
         store.close()
 
 
-@pytest.fixture(params=BOTH)
+@pytest.fixture(params=EVERY)
 def cold_store(request: pytest.FixtureRequest) -> Iterator[ColdStore]:
     if request.param == "fake":
         from memory_pipelines.stores.fakes import MemoryCold
 
         yield MemoryCold()
     else:
-        from memory_pipelines.stores.cold import S3Cold
-
-        at = request.getfixturevalue("embedded")
-        bucket = f"contract-{next(_numbers)}"
-        store = S3Cold(at.s3_url, bucket, at.s3_access_key, at.s3_secret_key, at.s3_region)
+        store = adapters.cold(request.getfixturevalue(request.param), f"contract-{next(_numbers)}")
         store.ensure()
         yield store
         store.close()
 
 
-@pytest.fixture(params=["fake", "disk", pytest.param("s3", marks=pytest.mark.embedded)])
+@pytest.fixture(params=["fake", "disk", *SERVED])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    """In memory, on disk, on an S3 server."""
     if request.param == "fake":
         from memory_pipelines.stores.fakes import MemoryLake
 
         return MemoryLake()
-    from memory_pipelines.stores.lake import DeltaLake
-
     if request.param == "disk":
-        return DeltaLake(str(tmp_path / "lake"))
-    from memory_pipelines.stores.cold import S3Cold
+        from memory_pipelines.stores.lake import DeltaLake
 
-    at = request.getfixturevalue("embedded")
-    bucket = f"lake-{next(_numbers)}"
-    S3Cold(at.s3_url, bucket, at.s3_access_key, at.s3_secret_key, at.s3_region).ensure()
-    options = {
-        "AWS_ENDPOINT_URL": at.s3_url,
-        "AWS_ACCESS_KEY_ID": at.s3_access_key,
-        "AWS_SECRET_ACCESS_KEY": at.s3_secret_key,
-        "AWS_REGION": at.s3_region,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false",
-        "aws_conditional_put": "etag",
-    }
-    return DeltaLake(f"s3://{bucket}/lake", options)
+        return DeltaLake(str(tmp_path / "lake"))
+    return adapters.lake(request.getfixturevalue(request.param), f"lake-{next(_numbers)}")

@@ -1,9 +1,10 @@
-"""Uses and markers on the embedded PostgreSQL."""
+"""Uses and markers on PostgreSQL."""
 
 from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
+from suites import adapters
 from suites.access_suite import AccessSuite
 
 from memory_pipelines.settings import Settings
@@ -11,8 +12,8 @@ from memory_pipelines.stores import database, schema
 
 
 @pytest.fixture
-def engine(embedded: Settings) -> Iterator[sa.Engine]:
-    engine = database.connect(embedded.postgres_url)
+def engine(served: Settings) -> Iterator[sa.Engine]:
+    engine = database.connect(adapters.text(adapters.postgres(served)))
     yield engine
     with engine.begin() as connection:
         for table in (schema.accesses, schema.markers):
@@ -20,6 +21,5 @@ def engine(embedded: Settings) -> Iterator[sa.Engine]:
     engine.dispose()
 
 
-@pytest.mark.embedded
 class TestAccesses(AccessSuite):
     pass

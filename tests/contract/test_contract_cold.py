@@ -1,6 +1,7 @@
 """The contract of ``ColdStore``."""
 
 import pytest
+from suites import adapters
 
 from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.settings import Settings
@@ -75,9 +76,8 @@ def test_keys_that_servers_treat_differently_are_refused(cold_store: ColdStore, 
     assert cold_store.keys() == {"a"}
 
 
-@pytest.mark.embedded
-def test_a_missing_bucket_is_empty_to_readers_and_named_to_writers(embedded: Settings) -> None:
-    store = S3Cold(embedded.s3_url, "never-made", embedded.s3_access_key, embedded.s3_secret_key, embedded.s3_region)
+def test_a_missing_bucket_is_empty_to_readers_and_named_to_writers(served: Settings) -> None:
+    store = adapters.cold(served, "never-made")
     assert (store.keys(), store.get("a")) == (set(), None)
     with pytest.raises(SettingError, match="MEMORY_PIPELINES_S3_BUCKET"):
         store.put("a", b"x")

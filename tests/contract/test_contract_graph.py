@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.model import Owner
-from memory_pipelines.settings import Settings
 from memory_pipelines.stores.base import GraphEdge, GraphNode, GraphStore
 from memory_pipelines.stores.fakes import MemoryGraph
 from memory_pipelines.stores.graph import Neo4jGraph
@@ -216,7 +215,6 @@ EDGES = st.one_of(
 )
 
 
-@pytest.mark.embedded
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edges=st.lists(EDGES, max_size=14), anchors=st.sets(MEMORIES, max_size=3), hops=st.integers(0, 3))
 def test_the_server_finds_what_the_fake_finds(
@@ -242,11 +240,3 @@ def test_an_unreachable_server_is_named_with_its_setting(owner: Owner) -> None:
 def test_a_wrong_url_is_a_setting_error() -> None:
     with pytest.raises(SettingError, match="MEMORY_PIPELINES_NEO4J_URL"):
         Neo4jGraph("nonsense://x", "neo4j", "secret").count()
-
-
-@pytest.mark.embedded
-def test_a_wrong_password_is_a_setting_error(embedded: Settings, owner: Owner) -> None:
-    store = Neo4jGraph(embedded.neo4j_url, embedded.neo4j_user, "wrong-password", embedded.neo4j_database)
-    with pytest.raises(SettingError, match="MEMORY_PIPELINES_NEO4J_USER"):
-        store.versions(owner)
-    store.close()

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from redis.crc import key_slot
+from suites import adapters
 
 from memory_pipelines.clock import FixedClock
 from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError
@@ -79,18 +81,15 @@ def test_the_fake_expires_by_its_clock(owner: Owner) -> None:
     assert (store.get(owner, "pack"), store.count()) == (None, 0)
 
 
-@pytest.mark.embedded
-def test_keys_expire_share_a_slot_and_hold_no_name(embedded: Settings, tenant: str) -> None:
-    import redis
-
+def test_keys_expire_share_a_slot_and_hold_no_name(served: Settings, tenant: str) -> None:
     owner = Owner(tenant, "u:alice")
-    store = RedisHot(embedded.redis_url)
+    store = adapters.hot(served)
     store.put(owner, "long", b"x", 3000)
     store.put(owner, "short", b"x", 30)
-    client = redis.Redis.from_url(embedded.redis_url)
+    client = adapters.redis_client(served)
     keys = sorted(client.scan_iter(match=f"mp:{{{owner.key}}}:*"))
     assert len(keys) == 3
-    assert len({client.execute_command("CLUSTER KEYSLOT", key) for key in keys}) == 1
+    assert len({key_slot(key) for key in keys}) == 1
     assert not any(b"alice" in key or tenant.encode() in key for key in keys)
     left = {key.rsplit(b":", 1)[-1]: client.ttl(key) for key in keys}
     assert 2900 < left[b"names"] <= 3000

@@ -1,9 +1,10 @@
-"""Identity links on the embedded PostgreSQL."""
+"""Identity links on PostgreSQL."""
 
 from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
+from suites import adapters
 from suites.link_suite import LinkSuite
 
 from memory_pipelines.settings import Settings
@@ -11,14 +12,13 @@ from memory_pipelines.stores import database, schema
 
 
 @pytest.fixture
-def engine(embedded: Settings) -> Iterator[sa.Engine]:
-    engine = database.connect(embedded.postgres_url)
+def engine(served: Settings) -> Iterator[sa.Engine]:
+    engine = database.connect(adapters.text(adapters.postgres(served)))
     yield engine
     with engine.begin() as connection:
         connection.execute(schema.identity_links.delete())
     engine.dispose()
 
 
-@pytest.mark.embedded
 class TestLinks(LinkSuite):
     pass

@@ -1,4 +1,4 @@
-"""Publishing with PostgreSQL as the authority, over in-memory stores and over all embedded servers."""
+"""Publishing with PostgreSQL as the authority, over in-memory stores and over all servers."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from suites import killed_publisher
+from suites import adapters, killed_publisher
 from suites.publish_suite import FINISH, PREPARE, CrashSuite, PublishSuite
 from suites.publish_world import AT, DIMENSION, LATER, Faults, Stores, draft, expected, state, world
 
@@ -22,12 +22,10 @@ from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, Me
 from memory_pipelines.stores.publish import OwnerState
 from memory_pipelines.stores.relational import PostgresAuthority
 
-pytestmark = pytest.mark.embedded
-
 
 @pytest.fixture(scope="module")
-def engine(embedded: Settings) -> Iterator[sa.Engine]:
-    engine = database.connect(embedded.postgres_url)
+def engine(served: Settings) -> Iterator[sa.Engine]:
+    engine = database.connect(adapters.text(adapters.postgres(served)))
     yield engine
     engine.dispose()
 
@@ -40,8 +38,8 @@ def beside_fakes(engine: sa.Engine) -> Stores:
 
 
 @pytest.fixture(scope="module")
-def servers(embedded: Settings) -> Iterator[Stores]:
-    stores = killed_publisher.open_stores(embedded)
+def servers(served: Settings) -> Iterator[Stores]:
+    stores = killed_publisher.open_stores(served)
     yield stores
     stores.engine.dispose()
     for store in (stores.vectors, stores.graph, stores.hot, stores.cold):
@@ -102,21 +100,14 @@ def test_a_reader_beside_a_publisher_sees_old_or_new(beside_fakes: Stores, monke
     assert set(looks) == {(1, 1, 1, 0, 1, 1), (2, 1, 2, 1, 2, 2)}
 
 
-@pytest.mark.parametrize(
-    ("call", "after", "published"),
-    [
-        ("vectors.upsert", True, False),
-        ("authority.commit", False, False),
-        ("authority.commit", True, True),
-        ("vectors.delete", True, True),
-    ],
-)
-def test_a_process_killed_with_signal_9(
-    servers: Stores, embedded: Settings, call: str, after: bool, published: bool
-) -> None:
+CALLS = [step.call for step in publish.STEPS]
+
+
+@pytest.mark.parametrize(("call", "after"), [(CALLS[0], False), *((call, True) for call in CALLS)])
+def test_a_process_killed_with_signal_9(servers: Stores, served: Settings, call: str, after: bool) -> None:
     at = world()
     servers.publish(at.bucket, at.old, AT)
-    order = {"settings": asdict(embedded), "world": at.bucket, "call": call, "after": after}
+    order = {"settings": asdict(served), "world": at.bucket, "call": call, "after": after}
     here = Path(__file__).parents[1]
     path = os.pathsep.join([str(here), str(here.parent)])
     ended = subprocess.run(
@@ -128,10 +119,48 @@ def test_a_process_killed_with_signal_9(
         check=False,
     )
     assert ended.returncode == -signal.SIGKILL, ended.stderr
-    assert [b.state for b in servers.authority.open_batches(at.bucket)] == ["committed" if published else "preparing"]
+    published = after and CALLS.index(call) >= CALLS.index("authority.commit")
+    recorded = after and call != CALLS[-1]
+    left = ["committed" if published else "preparing"] if recorded else []
+    assert [b.state for b in servers.authority.open_batches(at.bucket)] == left
     before = {s.owner: s for s in at.old}
     states = at.new if published else [before.get(s.owner, OwnerState(s.owner)) for s in at.new]
     assert [servers.read(s.owner) for s in states] == [expected(s) for s in states]
-    servers.publish(at.bucket, at.new, LATER)  # the server has released the dead process's bucket
+    with servers.authority.publishing(at.bucket):  # the server has released the dead process's bucket
+        assert [b.state for b in servers.publisher().recover(at.bucket)] == left
+    assert [servers.read(s.owner) for s in states] == [expected(s) for s in states]
+    servers.assert_clean(at.bucket, at.owners)
+    servers.publish(at.bucket, at.new, LATER)
     assert [servers.read(s.owner) for s in at.new] == [expected(s) for s in at.new]
     servers.assert_clean(at.bucket, at.owners)
+
+
+def test_a_held_bucket_is_not_recovered_by_another(beside_fakes: Stores) -> None:
+    stores, at = beside_fakes, world()
+    with stores.authority.publishing(at.bucket):
+        with stores.authority.publishing_if_free(at.bucket) as free:
+            assert not free
+        with stores.authority.publishing_if_free(at.bucket + 1) as free:
+            assert free
+    with stores.authority.publishing_if_free(at.bucket) as free:
+        assert free
+
+
+def test_publishers_of_different_buckets_do_not_wait_for_each_other(beside_fakes: Stores) -> None:
+    """One is in the middle of its batch until the other has ended."""
+    stores, one, other = beside_fakes, world(), world()
+    ended = threading.Event()
+
+    def wait() -> None:
+        assert ended.wait(60)
+
+    thread = threading.Thread(
+        target=stores.publish, args=(one.bucket, one.old, AT, Faults(meanwhile={"authority.commit": wait}))
+    )
+    thread.start()
+    stores.publish(other.bucket, other.old)
+    ended.set()
+    thread.join()
+    for at in (one, other):
+        assert [stores.read(s.owner) for s in at.old] == [expected(s) for s in at.old]
+        stores.assert_clean(at.bucket, at.owners)

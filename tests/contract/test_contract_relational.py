@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from suites import adapters
 from suites.authority_suite import AuthoritySuite, assert_silent
 from suites.ledger_suite import AT, DAY, A, LedgerSuite, chunk, commit
 from suites.publish_world import draft, world
@@ -21,13 +22,11 @@ from memory_pipelines.stores.database import connect
 from memory_pipelines.stores.ledger import Ledger
 from memory_pipelines.stores.relational import Batch, OwnerChange, PostgresAuthority
 
-pytestmark = pytest.mark.embedded
-
 
 @pytest.fixture(scope="module")
-def database(embedded: Settings) -> Iterator[sa.Engine]:
+def database(served: Settings) -> Iterator[sa.Engine]:
     """A database of this module alone: its tests empty it."""
-    url = sa.make_url(embedded.postgres_url)
+    url = adapters.postgres(served)
     admin = sa.create_engine(url, isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
         connection.execute(sa.text("CREATE DATABASE relational_suite"))
@@ -41,7 +40,7 @@ def database(embedded: Settings) -> Iterator[sa.Engine]:
 
 @pytest.fixture
 def engine(database: sa.Engine) -> Iterator[sa.Engine]:
-    names = ", ".join(t.name for t in schema.metadata.sorted_tables if t.name not in ("counters", "schema_version"))
+    names = ", ".join(t.name for t in schema.metadata.sorted_tables if t.name not in ("counters", "alembic_version"))
     with database.begin() as connection:
         connection.execute(sa.text(f"TRUNCATE {names}"))
     yield database
@@ -112,7 +111,7 @@ class TestAuthority(AuthoritySuite):
     def test_what_the_server_refuses_is_not_in_the_error(
         self, authority: PostgresAuthority, owner: Owner, bad: dict[str, object]
     ) -> None:
-        row = {**draft(owner, 1).payload, "version": "v"} | bad
+        row = {**draft(owner, 1).payload, "version": "v", "places": {}} | bad
         with pytest.raises(PermanentError, match="refuses a statement") as error:
             authority.prepare(Batch("b", 1, "preparing"), [row], AT)
         assert_silent(error.value, "secret", "秘密", owner.subject, owner.tenant)
@@ -122,7 +121,7 @@ class TestAuthority(AuthoritySuite):
         self, authority: PostgresAuthority, engine: sa.Engine, owner: Owner
     ) -> None:
         """A commit in between may not take a suppressed memory away from under the epoch that shows it."""
-        row = {**draft(owner, 1).payload, "version": "v"}
+        row = {**draft(owner, 1).payload, "version": "v", "places": {}}
         memory = str(row["memory_id"])
         shown = Batch("b", 1, "preparing", (OwnerChange(owner, ((memory, "v", "hot"),)),))
         authority.prepare(shown, [row], AT)
@@ -235,15 +234,15 @@ def test_a_server_that_goes_away_is_named_by_its_setting(engine: sa.Engine) -> N
     assert Ledger(engine).landed().rows == 0  # the next one has a new connection
 
 
-def test_refused_credentials_name_the_setting(embedded: Settings) -> None:
-    url = sa.make_url(embedded.postgres_url).set(password="wrong-password")
+def test_refused_credentials_name_the_setting(served: Settings) -> None:
+    url = adapters.postgres(served).set(password="wrong-password")
     with pytest.raises(SettingError, match="refuses the user or password of MEMORY_PIPELINES_POSTGRES_URL") as error:
         connect(url.render_as_string(hide_password=False))
     assert "wrong-password" not in str(error.value)
 
 
-def test_two_processes_may_start_on_an_empty_database_at_once(embedded: Settings) -> None:
-    url = sa.make_url(embedded.postgres_url)
+def test_two_processes_may_start_on_an_empty_database_at_once(served: Settings) -> None:
+    url = adapters.postgres(served)
     admin = sa.create_engine(url, isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
         connection.execute(sa.text("CREATE DATABASE empty_suite"))

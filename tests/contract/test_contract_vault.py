@@ -1,9 +1,10 @@
-"""The key ring on the embedded PostgreSQL."""
+"""The key ring on PostgreSQL."""
 
 from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
+from suites import adapters
 from suites.keyring_suite import TABLES, KeyRingSuite
 
 from memory_pipelines.settings import Settings
@@ -11,8 +12,8 @@ from memory_pipelines.stores import database
 
 
 @pytest.fixture
-def engine(embedded: Settings) -> Iterator[sa.Engine]:
-    engine = database.connect(embedded.postgres_url)
+def engine(served: Settings) -> Iterator[sa.Engine]:
+    engine = database.connect(adapters.text(adapters.postgres(served)))
     yield engine
     with engine.begin() as connection:
         for table in TABLES:
@@ -20,7 +21,6 @@ def engine(embedded: Settings) -> Iterator[sa.Engine]:
     engine.dispose()
 
 
-@pytest.mark.embedded
 class TestKeyRing(KeyRingSuite):
     def test_no_key_enters_the_planners_statistics(self, vault: KeyRingSuite, engine: sa.Engine) -> None:
         """They outlive the rows that they were drawn from."""

@@ -1,4 +1,4 @@
-"""Erasure on the embedded servers, and what it asks of adapters: purge, wipe, the lock."""
+"""Erasure on servers, and what it asks of adapters: purge, wipe, the lock."""
 
 import threading
 from collections.abc import Iterator
@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import redis
 import sqlalchemy as sa
-from suites import erasure_world
+from suites import adapters, erasure_world
 from suites.erasure_world import ANN, BOB, DIMENSION, ERASED_AT, PLANTED, SECRET, TWIN, World, is_anns, of_others
 
 from memory_pipelines import erasure
@@ -20,34 +19,29 @@ from memory_pipelines.model import Owner
 from memory_pipelines.settings import Settings
 from memory_pipelines.stores import database, schema
 from memory_pipelines.stores.base import GraphStore, HotStore, Lake, Replace
-from memory_pipelines.stores.cold import S3Cold
 from memory_pipelines.stores.exclusion import Exclusion
-from memory_pipelines.stores.hot import RedisHot, _names
+from memory_pipelines.stores.hot import _names
 from memory_pipelines.stores.lake import DeltaLake
-from memory_pipelines.stores.vectors import MilvusVectors
 from memory_pipelines.tables import BEHAVIOUR, QUARANTINE, TableSpec
 
 
 @pytest.fixture(scope="module")
-def engine(embedded: Settings) -> Iterator[sa.Engine]:
+def engine(served: Settings) -> Iterator[sa.Engine]:
     """A database of its own: an erasure works on the whole of it."""
-    with sa.create_engine(embedded.postgres_url, isolation_level="AUTOCOMMIT").connect() as connection:
+    with sa.create_engine(adapters.postgres(served), isolation_level="AUTOCOMMIT").connect() as connection:
         connection.execute(sa.text("CREATE DATABASE erasure"))
-    url = sa.make_url(embedded.postgres_url).set(database="erasure")
-    engine = database.connect(url.render_as_string(hide_password=False))
+    engine = database.connect(adapters.text(adapters.postgres(served, "erasure")))
     yield engine
     engine.dispose()
 
 
 @pytest.fixture
-def world(engine: sa.Engine, embedded: Settings, bolt: GraphStore, tmp_path: Path) -> Iterator[World]:
+def world(engine: sa.Engine, served: Settings, bolt: GraphStore, tmp_path: Path) -> Iterator[World]:
     schema.metadata.drop_all(engine)
     database.connect(engine.url.render_as_string(hide_password=False)).dispose()
-    vectors = MilvusVectors(embedded.milvus_url, embedded.milvus_token, "erasure")
+    vectors = adapters.vectors(served, "erasure")
     vectors.ensure(DIMENSION)
-    hot = RedisHot(embedded.redis_url)
-    access, secret, region = embedded.s3_access_key, embedded.s3_secret_key, embedded.s3_region
-    cold = S3Cold(embedded.s3_url, "erasure", access, secret, region)
+    hot, cold = adapters.hot(served), adapters.cold(served, "erasure")
     cold.ensure()
     world = World(engine, DeltaLake(str(tmp_path / "lake")), vectors, bolt, hot, cold)
     yield erasure_world.fill(world, tmp_path)
@@ -59,7 +53,6 @@ def world(engine: sa.Engine, embedded: Settings, bolt: GraphStore, tmp_path: Pat
         store.close()
 
 
-@pytest.mark.embedded
 def test_one_person_is_forgotten_in_all_servers(world: World) -> None:
     assert erasure.dry_run(world.stores, ANN).counts == PLANTED
     before = of_others(world)
@@ -77,7 +70,6 @@ def test_one_person_is_forgotten_in_all_servers(world: World) -> None:
     assert world.vectors.entry_ids(BOB) != set()
 
 
-@pytest.mark.embedded
 def test_the_scan_reads_all_of_postgres(world: World) -> None:
     looked_for = gather(world.lake, Target(ANN, trace(world.lake, ANN)))
     found = residues(world.stores, looked_for)
@@ -86,7 +78,6 @@ def test_the_scan_reads_all_of_postgres(world: World) -> None:
     assert {name for name in found if "postgres." in name} == {name for name in held if "postgres." in name}
 
 
-@pytest.mark.embedded
 def test_somebody_who_comes_back_starts_above_every_old_epoch(world: World) -> None:
     old = next(s for s in erasure_world.states(world) if s.owner == ANN)
     for states in ([type(old)(ANN)], [old], [type(old)(ANN)], [old]):
@@ -100,7 +91,6 @@ def test_somebody_who_comes_back_starts_above_every_old_epoch(world: World) -> N
     assert world.published.authority.person(BOB).epoch == 2  # once published, once redacted
 
 
-@pytest.mark.embedded
 def test_an_erasure_waits_for_jobs_and_the_person_does_not(world: World) -> None:
     request = erasure.request(world.engine, ANN, "desk", ERASED_AT)
     erasure.approve(world.engine, request, "officer", ERASED_AT)
@@ -114,7 +104,6 @@ def test_an_erasure_waits_for_jobs_and_the_person_does_not(world: World) -> None
 # ---- the lock
 
 
-@pytest.mark.embedded
 def test_jobs_share_the_lock_and_a_purge_has_it_alone(engine: sa.Engine) -> None:
     one, other = Exclusion(engine), Exclusion(engine)
     with one.shared(), one.shared(), other.shared(), pytest.raises(TransientError), Exclusion(engine).alone(1):
@@ -125,7 +114,6 @@ def test_jobs_share_the_lock_and_a_purge_has_it_alone(engine: sa.Engine) -> None
         pass
 
 
-@pytest.mark.embedded
 def test_whoever_waits_to_be_alone_lets_nobody_new_in(engine: sa.Engine) -> None:
     order: list[str] = []
     running, go_on = threading.Event(), threading.Event()
@@ -169,7 +157,6 @@ def _until_waiting(engine: sa.Engine, number: int) -> None:
     raise AssertionError("nobody waits")
 
 
-@pytest.mark.embedded
 def test_the_lock_goes_with_its_session(engine: sa.Engine) -> None:
     with Exclusion(engine).alone(1):
         kill = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2"
@@ -179,7 +166,6 @@ def test_the_lock_goes_with_its_session(engine: sa.Engine) -> None:
             pass
 
 
-@pytest.mark.embedded
 def test_who_lands_is_alone_with_it_but_not_with_the_lake(engine: sa.Engine) -> None:
     one, other = Exclusion(engine), Exclusion(engine)
     with one.landing(1), other.shared(), pytest.raises(TransientError, match="being landed"), other.landing(1):
@@ -249,11 +235,10 @@ def test_wiping_leaves_nothing_of_one_owner(hot_store: HotStore, tenant: str) ->
     assert (hot_store.held(other), hot_store.get(other, "pack")) == (3, b"value")
 
 
-@pytest.mark.embedded
-def test_values_that_lost_their_name_are_wiped_too(embedded: Settings, owner: Owner) -> None:
-    store = RedisHot(embedded.redis_url)
+def test_values_that_lost_their_name_are_wiped_too(served: Settings, owner: Owner) -> None:
+    store = adapters.hot(served)
     store.put(owner, "pack", b"value", 60)
-    redis.Redis.from_url(embedded.redis_url).delete(_names(owner))
+    adapters.redis_client(served).delete(_names(owner))
     store.delete(owner)
     assert (store.get(owner, "pack"), store.held(owner)) == (None, 1)
     store.wipe(owner)

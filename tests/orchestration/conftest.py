@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pipeline_world import MONTH, WEEKS, House, clean_run, in_memory, write_logs
-from quarter_world import SECRET, Life, copied, living, write_spring
+from quarter_world import SECRET, TOWN, Life, copied, living, write_spring
 
 from memory_pipelines.landing.sources import log_files
 from memory_pipelines.wiring import Platform
@@ -57,6 +57,20 @@ def derived(spring: Path) -> Platform:
 def life(derived: Platform) -> Iterator[Life]:
     """The same in stores of the test's own."""
     with living(copied(derived)) as life:
+        yield life
+
+
+@pytest.fixture(scope="session")
+def town_derived(tmp_path_factory: pytest.TempPathFactory) -> Platform:
+    """More persons' spring derived and published; to be copied."""
+    folder = write_spring(tmp_path_factory.mktemp("town"), TOWN)
+    return clean_run(log_files(folder), certificate_secret=SECRET)
+
+
+@pytest.fixture
+def town(town_derived: Platform) -> Iterator[Life]:
+    """More persons' spring, in stores of the test's own."""
+    with living(copied(town_derived)) as life:
         yield life
 
 
