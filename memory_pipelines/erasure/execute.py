@@ -19,6 +19,7 @@ from memory_pipelines.erasure.registry import COPIES, PLACES, RELATIONAL, REMAIN
 from memory_pipelines.erasure.registry import HIDDEN as HIDDEN_TABLES
 from memory_pipelines.erasure.requests import ERASED, HIDDEN, REQUESTED, Request, load, save
 from memory_pipelines.erasure.scan import Evidence, gather, residues
+from memory_pipelines.erasure.tombstones import Tombstone, keep_tombstone
 from memory_pipelines.errors import PermanentError, TransientError
 from memory_pipelines.model import Owner, iso, stable_hash
 from memory_pipelines.stores import schema
@@ -73,7 +74,7 @@ def hide(stores: Stores, owner: Owner, request_id: str, at: datetime) -> None:
             progress |= {"hidden": before, "visible": visible, "copies": copies}
         epoch = connection.execute(sa.select(people.c.epoch).where(people.c.owner == owner.key)).scalar_one_or_none()
         known = connection.execute(sa.select(stones).where(stones.c.owner == owner.key)).mappings().first()
-        stone = {"owner": owner.key, "before": at, "epoch": epoch or 0}
+        stone: dict[str, Any] = {"owner": owner.key, "before": at, "epoch": epoch or 0}
         if known is not None:
             stone |= {"before": max(at, known["before"]), "epoch": max(epoch or 0, known["epoch"])}
         upsert(connection, stones, [stone])
@@ -81,6 +82,7 @@ def hide(stores: Stores, owner: Owner, request_id: str, at: datetime) -> None:
         for place in HIDDEN_TABLES:
             place.drop(connection, target)
         save(connection, request_id, state=HIDDEN, progress=progress)
+    keep_tombstone(stores.cold, owner.key, Tombstone(stone["before"], stone["epoch"]))
     stores.hot.wipe(owner)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from memory_pipelines.erasure.naming import conversations, keys_named, parsed
+from memory_pipelines.erasure.naming import conversations, keys_named, line_keys, parsed
 from memory_pipelines.erasure.places import Stores, Target, Trace, row_key, tally, turn_key
 from memory_pipelines.model import Owner, Role, stable_hash, touched_days
 from memory_pipelines.stores.base import Lake, Replace
@@ -21,7 +21,7 @@ DAYS_PER_WRITE = 16
 SILENCE = timedelta(hours=6)
 """A conversation without sessions is cut there (step 1)."""
 
-_COLUMNS = ("turn_id", "conversation_id", "session_id", "subject", "role", "occurred_at", "content_hash", "day")
+_COLUMNS = ("turn_id", "conversation_id", "session_id", "subject", "role", "occurred_at", "content_hash", "day", "text")
 
 Row = dict[str, Any]
 Where = list[tuple[str, str, object]]
@@ -60,6 +60,7 @@ def trace(lake: Lake, owner: Owner) -> Trace:
         frozenset(stable_hash(tenant, name) for name in names - crowded),
         days,
         days | touched_days(shared_days),
+        frozenset(key for row in theirs for key in line_keys(row["text"])),
     )
 
 

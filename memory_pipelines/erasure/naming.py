@@ -8,10 +8,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from memory_pipelines.model import Owner, device_subject, user_subject
+from memory_pipelines.model import Owner, device_subject, stable_hash, user_subject
+from memory_pipelines.stores.vault import untagged
 
 SHORTEST = 3
 """Bytes (a Chinese name of two characters has six); a shorter word of a broken text names nobody."""
+SHORTEST_LINE = 8
+"""Characters; a shorter line identifies nobody."""
 ID_FIELDS = ("user_id", "device_id", "user")
 CONVERSATION_FIELDS = ("conversation_id", "session_id")
 _PART = re.compile(r"[0-9A-Za-z]+|[^\W0-9A-Za-z_]+")
@@ -54,6 +57,12 @@ def conversations(raw: str) -> list[str]:
     if not isinstance(value, dict) or any(value.get(name) for name in ID_FIELDS):
         return []
     return [str(value[name]) for name in CONVERSATION_FIELDS if isinstance(value.get(name), str | int)]
+
+
+def line_keys(text: str | None) -> frozenset[str]:
+    """Hashes of the lines of a text that are long enough to be somebody's; case and tags of tokens do not count."""
+    lines = (line.strip() for line in untagged(text or "").casefold().split("\n"))
+    return frozenset(stable_hash("line", line) for line in lines if len(line) >= SHORTEST_LINE)
 
 
 def words(text: str) -> list[str]:

@@ -61,7 +61,7 @@ class Trace:
 
     ``rows``: the versions of turns that go; ``turns``: their turn ids, as far as no other row bears them;
     ``conversations``: those in which nobody else spoke; ``days``: on which a row goes; ``around``: all days
-    whose exchanges may be cut otherwise without it.
+    whose exchanges may be cut otherwise without it; ``lines``: lines of their texts.
     """
 
     rows: frozenset[str] = frozenset()
@@ -69,6 +69,7 @@ class Trace:
     conversations: frozenset[str] = frozenset()
     days: frozenset[str] = frozenset()
     around: frozenset[str] = frozenset()
+    lines: frozenset[str] = frozenset()
 
     def __or__(self, other: "Trace") -> "Trace":
         return Trace(*(getattr(self, f.name) | getattr(other, f.name) for f in fields(self)))

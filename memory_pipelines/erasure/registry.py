@@ -1,13 +1,18 @@
 """Every place where something of a person may lie: one list, in the order in which it is emptied.
 
-Belongs here: which tables and stores are places, and which hold nothing of a person, and why. Does not
-belong here: how a place is searched. A test fails when a table is in neither list.
+Belongs here: which tables and stores are places, and which hold nothing of a person, and why; ``KINDS`` names
+everything that any writer may touch. Does not belong here: how a place is searched. A test fails when a table is in
+neither list, and when a run of the whole pipeline touches what no kind names.
 
 The order: projections, then what others quote (it needs the landed turns), then derived tables before the
 base tables that they are made from, landed rows, the authority, the ledger last.
 """
 
+import re
+from dataclasses import dataclass
+
 from memory_pipelines.erasure.derived import OwnedRows
+from memory_pipelines.erasure.labelled import LabelledTexts
 from memory_pipelines.erasure.landed import Quarantine, Turns
 from memory_pipelines.erasure.online import ColdObjects, Graphs, HotValues, Vectors
 from memory_pipelines.erasure.others import QUOTED_EXCHANGES, QUOTED_MEMORIES, QUOTED_SLICES, QuotedVersions
@@ -44,6 +49,7 @@ COPIES = HotValues()
 PROJECTIONS: tuple[Place, ...] = (COPIES, Vectors(), Graphs(), ColdObjects())
 
 LAKE: tuple[Place, ...] = (
+    LabelledTexts(),
     OwnedRows(REFLECTIONS),
     OwnedRows(REWARD_EVENTS, "occurred_at"),
     OwnedRows(EDGES),
@@ -92,7 +98,8 @@ RELATIONAL = (
 PLACES: tuple[Place, ...] = (*PROJECTIONS, *QUOTES, *LAKE, *RELATIONAL)
 
 NOTHING = {
-    "schema_version": "a number",
+    "alembic_version": "a number",
+    "collections": "names of vector collections and models",
     "counters": "a number",
     "master_key": "the fingerprint of the key that wraps the keys of all",
     "chunks": "counts by rule and reason; they stay, since rows in must stay equal to rows accounted for",
@@ -103,10 +110,52 @@ NOTHING = {
     "manifests": "versions of tables",
     "models": "trees and metrics; the certificate names the models that learnt from the person's rows",
     "promotions": "ids of models",
+    "snapshots": "versions of the population snapshot, and counts",
     "erasures": "the request itself: the name is forgotten with the last step, key and certificate stay",
     "tombstones": "the key that keeps the person from coming back",
 }
 """Relational tables that hold nothing of a person, and why that is so."""
+
+NOTHING_IN_LAKE = {"population": "how many subjects share a key, hashed, where enough do"}
+"""Lake tables that hold nothing of a person, and why that is so."""
+
+_HASH = "[0-9a-f]{32}"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a store holds under names of a pattern (of the whole name). ``place``: the name of the place that counts
+    and empties it; None: it holds nothing of a person, for the reason that ``why`` gives."""
+
+    store: str
+    pattern: str
+    place: str | None
+    why: str = ""
+
+
+KINDS = (
+    *(Kind("lake", place.name.removeprefix("lake."), place.name) for place in LAKE),
+    *(Kind("lake", table, None, why) for table, why in NOTHING_IN_LAKE.items()),
+    *(Kind("relational", place.table.name, place.name) for place in RELATIONAL),
+    *(Kind("relational", table, None, why) for table, why in NOTHING.items()),
+    Kind("vector", "memories_[A-Za-z0-9_]+", Vectors().name),
+    Kind("graph", "Memory|Entity", Graphs().name),
+    Kind("hot", rf"mp:\{{{_HASH}\}}:{_HASH}:(names|v:.+)", COPIES.name),
+    Kind("cold", rf"{_HASH}/{_HASH}/{_HASH}\.{_HASH}\.json\.gz", ColdObjects().name),
+    Kind("cold", rf"tombstones/{_HASH}\.json", None, "the key and the instant that keep the person from coming back"),
+    Kind("home", "lake", None, "the tables above"),
+    Kind("home", "servers", None, "the data of the embedded servers: the stores above"),
+    Kind("home", "inbox", None, "source files as imported: whoever put them there removes them; see REMAINS"),
+    Kind("home", "dagster", None, "runs and event logs: ids, counts and error texts without rows"),
+    Kind("home", r"master\.key(\.next)?|certificate\.key", None, "keys of the platform"),
+)
+"""Every table, collection, label, key and file that the platform writes, by store."""
+
+
+def kind_of(store: str, name: str) -> Kind | None:
+    """The kind of what a writer touches; None: the registry does not know it, so an erasure would not reach it."""
+    return next((kind for kind in KINDS if kind.store == store and re.fullmatch(kind.pattern, name)), None)
+
 
 REMAINS = (
     "tombstone, request and certificate by owner key (a hash)",

@@ -15,7 +15,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from memory_pipelines.erasure.landed import broken_row_names
-from memory_pipelines.erasure.naming import keys_named, keys_of_name
+from memory_pipelines.erasure.naming import SHORTEST_LINE, keys_named, keys_of_name
 from memory_pipelines.erasure.places import Stores, Target, row_key, turn_key
 from memory_pipelines.errors import PermanentError
 from memory_pipelines.stores import schema
@@ -23,8 +23,6 @@ from memory_pipelines.stores.base import Lake
 from memory_pipelines.stores.statements import translated
 from memory_pipelines.tables import ALL, QUARANTINE, TURNS, TableSpec
 
-SHORTEST_LINE = 8
-"""Characters; a shorter line identifies nobody."""
 FREE_TEXT = ("text", "own_text", "other_text", "reply_text", "summary", "value", "structured", "raw")
 TURN_IDS = ("turn_id", "turn_ids", "own_turn_ids", "source_turn_ids", "context_turn_id")
 BY_DESIGN = ("erasures", "tombstones")
@@ -112,7 +110,10 @@ def _decoded(content: bytes) -> pa.Table:
 
 
 def _rows_of(spec: TableSpec, table: pa.Table, target: Target) -> Iterator[Row]:
-    """Rows of a file that are the target's, by owner, name, turn ids or what a broken row says."""
+    """Rows of a file that are the target's, by owner, name, turn ids or what a broken row says; a table without
+    tenants (labelled texts) has none, its lines are looked at."""
+    if "tenant" not in table.column_names:
+        return
     names = ("tenant", "owner", "subject", "reason", "raw", "content_hash", *TURN_IDS)
     columns = [name for name in names if name in table.column_names]
     for row in table.select(columns).to_pylist():

@@ -1,9 +1,11 @@
 """Tombstones: what keeps an erased person from coming back with an old file.
 
-Belongs here: reading tombstones, and dropping what they forbid from rows that are about to be landed.
+Belongs here: reading tombstones, their copies in the cold store, and dropping what they forbid from rows that are
+about to be landed.
 Does not belong here: writing them (``execute``). Events after the erasure are allowed.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,8 +16,9 @@ import sqlalchemy as sa
 
 from memory_pipelines.erasure.landed import SILENCE
 from memory_pipelines.erasure.naming import conversations, keys_named
-from memory_pipelines.model import Owner, Role, day_of
+from memory_pipelines.model import Owner, Role, canonical_json, day_of, iso
 from memory_pipelines.stores import schema
+from memory_pipelines.stores.base import ColdStore
 from memory_pipelines.stores.statements import translated
 
 Row = Mapping[str, Any]
@@ -27,6 +30,49 @@ def load_tombstones(engine: sa.Engine) -> dict[str, datetime]:
     table = schema.tombstones
     with translated(), engine.begin() as connection:
         return {row.owner: row.before for row in connection.execute(sa.select(table.c.owner, table.c.before))}
+
+
+@dataclass(frozen=True)
+class Tombstone:
+    """Nothing of the owner from before the instant may come back; ``epoch`` is the last one that readers knew."""
+
+    before: datetime
+    epoch: int
+
+    def later(self, other: "Tombstone | None") -> "Tombstone":
+        """Both in one."""
+        return self if other is None else Tombstone(max(self.before, other.before), max(self.epoch, other.epoch))
+
+
+KEPT = "tombstones/"
+"""Prefix of the cold store's copies: they outlive the database, so that a restore finds who was erased since."""
+
+
+def keep_tombstone(cold: ColdStore, owner: str, stone: Tombstone) -> None:
+    """Leave a tombstone in the cold store; of two of an owner's, what is later counts."""
+    kept = stone.later(_read(cold, owner))
+    cold.put(f"{KEPT}{owner}.json", canonical_json({"before": iso(kept.before), "epoch": kept.epoch}).encode())
+
+
+def kept_tombstones(cold: ColdStore) -> dict[str, Tombstone]:
+    """Owner key → tombstone, of those in the cold store."""
+    owners = (key.removeprefix(KEPT).removesuffix(".json") for key in cold.keys(KEPT))
+    return {owner: stone for owner in sorted(owners) if (stone := _read(cold, owner)) is not None}
+
+
+def all_tombstones(engine: sa.Engine) -> dict[str, Tombstone]:
+    """Owner key → tombstone, of those in the database."""
+    table = schema.tombstones
+    with translated(), engine.begin() as connection:
+        return {row.owner: Tombstone(row.before, row.epoch) for row in connection.execute(sa.select(table))}
+
+
+def _read(cold: ColdStore, owner: str) -> Tombstone | None:
+    content = cold.get(f"{KEPT}{owner}.json")
+    if content is None:
+        return None
+    value = json.loads(content)
+    return Tombstone(datetime.fromisoformat(value["before"]), value["epoch"])
 
 
 @dataclass

@@ -3,11 +3,14 @@
 Belongs here: accounts over the ledger and the stores. Does not belong here: repair.
 """
 
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from memory_pipelines.erasure.requests import erased_rows
+from memory_pipelines.model import Owner, day_of, stable_hash
 from memory_pipelines.slices.events import CONFLICTING_EVENT
+from memory_pipelines.stores.base import cold_key
 from memory_pipelines.tables import CONFLICTING_VERSION
 from memory_pipelines.wiring import Platform
 
@@ -30,6 +33,46 @@ def store_differences(platform: Platform) -> dict[str, int]:
         "graphs_missing": len(visible - held),
         "graphs_extra": len(held - visible),
     }
+
+
+MOST_FOLLOWED = 200
+"""Owners whose references are followed in one check; which ones changes from day to day."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """References of memory rows to stores that were looked up: how many by store, and how many led nowhere."""
+
+    owners: int
+    references: Counter[str]
+    lost: Counter[str]
+
+
+def follow_references(platform: Platform, most: int = MOST_FOLLOWED) -> Followed:
+    """Look up what memory rows say of where they are in the other stores, of ``most`` owners."""
+    day = day_of(platform.clock.now())
+    owners = sorted(platform.authority.owners(), key=lambda owner: stable_hash(day, owner.key))[:most]
+    graphs, places = platform.authority.graphs(), platform.authority.places([owner.key for owner in owners])
+    references, lost = Counter[str](), Counter[str]()
+    for owner in owners:
+        named: dict[str, set[str]] = defaultdict(set)
+        for stores in places.get(owner.key, {}).values():
+            for store, name in stores.items():
+                named[store].add(name)
+        found = {
+            "vector": platform.vectors.entry_ids(owner) if named["vector"] else set(),
+            "graph": _nodes(platform, owner, graphs.get(owner.key), named["graph"]),
+            "cold": platform.cold.keys(cold_key(owner, "").removesuffix(".json.gz")) if named["cold"] else set(),
+        }
+        for store, ids in found.items():
+            references[store] += len(named[store])
+            lost[store] += len(named[store] - ids)
+    return Followed(len(owners), references, lost)
+
+
+def _nodes(platform: Platform, owner: Owner, version: str | None, ids: set[str]) -> set[str]:
+    nodes = [] if version is None or not ids else platform.graph.neighbourhood(owner, version, ids, hops=1)[0]
+    return {node.node_id for node in nodes}
 
 
 @dataclass(frozen=True)

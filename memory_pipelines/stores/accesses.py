@@ -41,6 +41,12 @@ class AccessLog:
                     result.setdefault(row.owner, {}).setdefault(row.turn_id, []).append((row.at, row.kind))
         return result
 
+    def owners(self) -> list[str]:
+        """Owners of whom something was used."""
+        table = schema.accesses
+        with translated(), self._engine.begin() as connection:
+            return list(connection.execute(sa.select(table.c.owner).distinct().order_by(table.c.owner)).scalars())
+
     def mark_deleted(self, owner: str, turn_ids: Iterable[str], claim: str, at: datetime) -> None:
         """Remember that age deleted a memory of this claim and these turns; the first time stands."""
         rows = [{"owner": owner, "turn_id": turn, "claim": claim, "at": at} for turn in sorted({*turn_ids})]

@@ -82,7 +82,8 @@ class VectorStore(Protocol):
     """Dense vectors by owner. Eventually every write is visible to a search of the same client.
 
     A collection belongs to one embedding model; the adapter is built for one ``collection``.
-    ``capabilities`` names what the server can do beyond the port: ``sparse``, ``hybrid``.
+    ``capabilities`` names what the server can do: ``sparse`` and ``hybrid`` go beyond the port; without ``upsert`` a
+    row is replaced by a delete and an insert.
     """
 
     capabilities: frozenset[str]
@@ -95,7 +96,9 @@ class VectorStore(Protocol):
     def upsert(self, rows: Sequence[VectorRow]) -> None: ...
     def delete(self, entry_ids: Collection[str]) -> None: ...
     def search(self, owner: Owner, vector: Vector, limit: int, language: str | None = None) -> list[Hit]:
-        """The owner's nearest entries (of ``language``, if given), best first; never another owner's or tenant's."""
+        """The owner's nearest entries (of ``language``, if given), best first; never another owner's or tenant's.
+
+        A vector of zeros scores 0 or is left out."""
         ...
 
     def fetch(self, entry_ids: Collection[str]) -> dict[str, Vector]:
@@ -104,6 +107,14 @@ class VectorStore(Protocol):
 
     def entry_ids(self, owner: Owner) -> set[str]: ...
     def count(self) -> int: ...
+    def entries(self) -> Iterator[tuple[str, str]]:
+        """(entry id, owner key) of everything that is held, for audits."""
+        ...
+
+    def drop(self) -> None:
+        """Remove the collection whole; a later ``ensure`` makes an empty one."""
+        ...
+
     def close(self) -> None: ...
 
 

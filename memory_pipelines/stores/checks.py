@@ -15,7 +15,7 @@ from memory_pipelines.stores.base import GraphEdge, GraphNode, Vector, VectorRow
 ENTRY_ID = re.compile(r"[A-Za-z0-9._:-]{1,96}")
 OBJECT_KEY_BYTES = 1024
 VERSION = re.compile(r"[A-Za-z0-9._-]{1,64}")
-EDGE_KINDS = ("mentions", "causes", "next", "same_topic", "similar")
+EDGE_KINDS = ("mentions", "evidence", "causes", "next", "same_topic", "similar")
 """``mentions`` joins a memory and an entity; the others join two memories."""
 ENTITY = "entity"
 

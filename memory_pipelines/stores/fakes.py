@@ -65,6 +65,13 @@ class MemoryVectors:
     def count(self) -> int:
         return len(self._rows)
 
+    def entries(self) -> Iterator[tuple[str, str]]:
+        yield from sorted((row.entry_id, row.owner.key) for row in self._rows.values())
+
+    def drop(self) -> None:
+        self._dimension = None
+        self._rows = {}
+
     def close(self) -> None:
         """Nothing to release."""
 
@@ -81,8 +88,8 @@ class MemoryGraph:
     capabilities: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
-        self._nodes: dict[tuple[Owner, str], dict[str, GraphNode]] = {}
-        self._edges: dict[tuple[Owner, str], dict[tuple[str, str, str], GraphEdge]] = {}
+        self._nodes: dict[tuple[str, str], dict[str, GraphNode]] = {}
+        self._edges: dict[tuple[str, str], dict[tuple[str, str, str], GraphEdge]] = {}
 
     def ensure(self) -> None:
         """Nothing to create."""
@@ -91,28 +98,29 @@ class MemoryGraph:
         checks.version(version)
         good_nodes, good_edges = checks.graph(nodes, edges)
         if good_nodes:
-            self._nodes.setdefault((owner, version), {}).update({n.node_id: n for n in good_nodes})
-            self._edges.setdefault((owner, version), {}).update({(e.source, e.target, e.kind): e for e in good_edges})
+            self._nodes.setdefault((owner.key, version), {}).update({n.node_id: n for n in good_nodes})
+            edges_by_key = {(e.source, e.target, e.kind): e for e in good_edges}
+            self._edges.setdefault((owner.key, version), {}).update(edges_by_key)
 
     def drop(self, owner: Owner, version: str) -> None:
         checks.version(version)
-        self._nodes.pop((owner, version), None)
-        self._edges.pop((owner, version), None)
+        self._nodes.pop((owner.key, version), None)
+        self._edges.pop((owner.key, version), None)
 
     def versions(self, owner: Owner) -> set[str]:
-        return {version for candidate, version in self._nodes if candidate == owner}
+        return {version for candidate, version in self._nodes if candidate == owner.key}
 
     def all_versions(self) -> set[tuple[str, str]]:
-        return {(owner.key, version) for owner, version in self._nodes}
+        return set(self._nodes)
 
     def neighbourhood(
         self, owner: Owner, version: str, anchors: Collection[str], hops: int = 3
     ) -> tuple[list[GraphNode], list[GraphEdge]]:
         """Breadth first in half steps: to or from an entity is one, memory to memory is two."""
         reach = 2 * checks.hops(hops)
-        nodes = self._nodes.get((owner, checks.version(version)), {})
+        nodes = self._nodes.get((owner.key, checks.version(version)), {})
         touching: dict[str, list[tuple[str, int, GraphEdge]]] = {}
-        for edge in self._edges.get((owner, version), {}).values():
+        for edge in self._edges.get((owner.key, version), {}).values():
             cost = 1 if edge.kind == "mentions" else 2
             touching.setdefault(edge.source, []).append((edge.target, cost, edge))
             touching.setdefault(edge.target, []).append((edge.source, cost, edge))

@@ -7,17 +7,21 @@ stays.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 
-from memory_pipelines.errors import SettingError
+from memory_pipelines.errors import SettingError, TransientError
 from memory_pipelines.model import day_start, shift_day
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.landing_ledger import FileLedger, touch_owners
 from memory_pipelines.stores.schema import hold_touches, next_touch
 from memory_pipelines.stores.statements import translated, upsert
+
+NO_SNAPSHOT = "empty"
+"""Version of the population snapshot that derivations pin as long as none was made."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,8 @@ class Manifest:
 class Plan:
     """What one derivation of a bucket works on. ``owners``: owner key → touch number read.
 
-    ``everything``: the owners are all of the bucket's, so whole partitions may be replaced.
+    ``everything``: the owners are all of the bucket's, so whole partitions may be replaced; ``snapshot``: the version
+    of the population snapshot.
     """
 
     bucket: int
@@ -43,16 +48,35 @@ class Plan:
     versions: dict[str, int]
     owners: dict[str, int]
     everything: bool
+    snapshot: str
+
+
+@dataclass(frozen=True)
+class SnapshotInUse:
+    """A population snapshot that came into use. ``subjects`` were counted, of ``known_subjects``; ``movement`` in
+    [0, 1]: how far distinctiveness moved; ``everybody``: whether all were touched for it."""
+
+    snapshot: str
+    created_at: datetime
+    landed_through: datetime
+    subjects: int
+    known_subjects: int
+    keys: int
+    movement: float
+    everybody: bool
 
 
 class Ledger(FileLedger):
     """The ledger in a relational database. Every method is one transaction and safe to repeat."""
 
     def fix_buckets(self, buckets: int) -> None:
-        """Note the number of buckets on first use. Raises SettingError if the lake was cut into another number."""
+        """Note the number of buckets on first use. Raises SettingError if the lake was cut into another number,
+        TransientError while a restore has not ended."""
         table = schema.counters
         with translated(), self._engine.begin() as connection:
             upsert(connection, table, [{"name": "buckets", "value": buckets}], update=())
+            if connection.execute(sa.select(table).where(table.c.name == "restoring")).first():
+                raise TransientError("a restore was begun and has not ended: run it again")
             known = connection.execute(sa.select(table.c.value).where(table.c.name == "buckets")).scalar_one()
         if known != buckets:
             raise SettingError(f"this lake is cut into {known} buckets: set MEMORY_PIPELINES_BUCKETS to that")
@@ -282,18 +306,43 @@ class Ledger(FileLedger):
             if not everything:
                 chosen = chosen.where(_waiting(manifest.landed_through))
             owners = {row.owner: row.touched for row in connection.execute(chosen.order_by(table.c.owner))}
-            plan = {
+            in_use = self._snapshot(connection)
+            plan: dict[str, Any] = {
                 "bucket": bucket,
                 "as_of": manifest.landed_through,
                 "model_set": manifest.model_set,
                 "versions": manifest.versions,
                 "owners": owners,
                 "everything": len(owners) == total,
+                "snapshot": NO_SNAPSHOT if in_use is None else in_use.snapshot,
             }
             upsert(connection, schema.plans, [plan])
-        return Plan(
-            bucket, manifest.landed_through, manifest.model_set, manifest.versions, owners, len(owners) == total
-        )
+        return Plan(**plan)
+
+    def known_owners(self) -> int:
+        """How many owners there are."""
+        with translated(), self._engine.begin() as connection:
+            return connection.execute(sa.select(sa.func.count()).select_from(schema.owners)).scalar_one()
+
+    def snapshot(self) -> SnapshotInUse | None:
+        """The population snapshot in use; None: everything is neutral still."""
+        with translated(), self._engine.begin() as connection:
+            return self._snapshot(connection)
+
+    @staticmethod
+    def _snapshot(connection: sa.Connection) -> SnapshotInUse | None:
+        table = schema.snapshots
+        columns = [table.c[field.name] for field in fields(SnapshotInUse)]
+        row = connection.execute(sa.select(*columns).order_by(table.c.snapshot_id.desc()).limit(1)).mappings().first()
+        return None if row is None else SnapshotInUse(**row)
+
+    def use_snapshot(self, found: SnapshotInUse) -> None:
+        """Bring a population snapshot into use: derivations that begin from now on pin it."""
+        with translated(), self._engine.begin() as connection:
+            touch = next_touch(connection)
+            connection.execute(schema.snapshots.insert().values(asdict(found)))
+            if found.everybody:
+                connection.execute(schema.owners.update().values(touched=touch))
 
     def touch_everybody(self) -> None:
         """Have every owner derived anew: a model that all depend on has changed."""

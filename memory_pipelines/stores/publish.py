@@ -13,7 +13,7 @@ back before the commit and forward after it, by whoever holds its bucket next (`
 """
 
 import gzip
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -35,6 +35,30 @@ from memory_pipelines.stores.relational import Batch, OwnerChange, PostgresAutho
 
 BATCH_MEMORIES = 2_000
 """Memories per batch, as far as one owner's are not more: an owner is published whole."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the protocol: its phase, what it does, and the call that does it (``store.method``)."""
+
+    phase: str
+    name: str
+    call: str
+
+
+STEPS = (
+    Step("prepare", "batch recorded, versions written beside", "authority.prepare"),
+    Step("prepare", "new vectors beside", "vectors.upsert"),
+    Step("prepare", "new graphs beside", "graph.write"),
+    Step("prepare", "texts archived and read back", "cold.put"),
+    Step("commit", "pointers moved", "authority.commit"),
+    Step("finish", "superseded vectors removed", "vectors.delete"),
+    Step("finish", "superseded texts removed", "cold.delete"),
+    Step("finish", "superseded graphs removed", "graph.drop"),
+    Step("finish", "hot copies forgotten", "hot.delete"),
+    Step("finish", "superseded versions and the batch forgotten", "authority.finish"),
+)
+"""All that a publish does, in its order; a test fails when it does anything else."""
 
 Embed = Callable[[Sequence[str]], Sequence[Vector]]
 
@@ -125,15 +149,15 @@ class Publisher:
                     self._run(bucket, prepared, at)
         return done
 
-    def recover(self, bucket: int) -> int:
-        """Bring open batches of the bucket to an end; returns their number. The caller holds the bucket."""
+    def recover(self, bucket: int) -> list[Batch]:
+        """Bring open batches of the bucket to an end; returns them as they were. The caller holds the bucket."""
         batches = self._authority.open_batches(bucket)
         for batch in batches:
             if batch.state == "committed":
                 self._finish(batch)
             else:
                 self._roll_back(batch)
-        return len(batches)
+        return batches
 
     def _gather(self, states: Sequence[OwnerState], done: Published) -> _Prepared:
         keys = [state.owner.key for state in states]
@@ -153,8 +177,8 @@ class Publisher:
             }
             hide = sorted(set(now) - set(wanted))
             old_graph = graphs.get(key)
-            graph_version = _graph_version(state)
-            if not changed and not hide and graph_version == old_graph and slices.get(key, set()) == set(state.slices):
+            graph = graph_version(state.nodes, state.edges)
+            if not changed and not hide and graph == old_graph and slices.get(key, set()) == set(state.slices):
                 done.unchanged_owners += 1
                 continue
             gone = [(m, now[m].version) for m in hide]
@@ -164,7 +188,7 @@ class Publisher:
                     state.owner,
                     tuple((m, row["version"], draft.tier.value) for m, (row, draft) in sorted(changed.items())),
                     tuple(hide),
-                    graph_version,
+                    graph,
                     old_graph,
                     tuple(sorted((m, v) for m, v in gone if v is not None)),
                     tuple(sorted(state.slices)),
@@ -182,8 +206,8 @@ class Publisher:
                 if draft.tier == Tier.COLD:
                     key_text = (cold_key(state.owner, f"{row['memory_id']}.{row['version']}"), draft.payload["text"])
                     prepared.archive.append(key_text)
-            if graph_version is not None and graph_version != old_graph:
-                prepared.graphs.append((state.owner, graph_version, state))
+            if graph is not None and graph != old_graph:
+                prepared.graphs.append((state.owner, graph, state))
             done.shown += len(changed)
             done.hidden += len(hide)
         done.vectors += len(prepared.to_embed)
@@ -205,7 +229,7 @@ class Publisher:
     def _archive(self, prepared: _Prepared) -> None:
         """Copy texts to the cold store and read them back: after the commit they are nowhere else online."""
         for key, text in prepared.archive:
-            copy = gzip.compress(canonical_json({"text": text}).encode(), mtime=0)
+            copy = archived_copy(text)
             self._cold.put(key, copy)
             if self._cold.get(key) != copy:
                 raise TransientError("the cold store does not give back what it was given; nothing was committed")
@@ -268,15 +292,35 @@ def _versioned(draft: Draft) -> tuple[dict[str, Any], Draft]:
     content = {k: v.isoformat() if isinstance(v, datetime) else v for k, v in draft.payload.items()}
     in_vectors = draft.embedded_text is not None
     row["version"] = stable_hash("version", canonical_json(content), draft.tier == Tier.COLD, in_vectors)
+    row["places"] = _places(Owner(row["tenant"], row["subject"]), row, cold=draft.tier == Tier.COLD, vector=in_vectors)
     return row, draft
 
 
-def _graph_version(state: OwnerState) -> str | None:
-    if not state.nodes:
+def _places(owner: Owner, row: Mapping[str, Any], *, cold: bool, vector: bool) -> dict[str, str]:
+    """Store → the id under which the row's version is there. All of it is a function of what the version hashes."""
+    entry_id = f"{row['memory_id']}.{row['version']}"
+    places = {"relational": entry_id}
+    if vector:
+        places["vector"] = entry_id
+    if "graph" in row["stores"] and not cold:
+        places["graph"] = row["memory_id"]
+    if cold:
+        places["cold"] = cold_key(owner, entry_id)
+    return places
+
+
+def graph_version(nodes: Iterable[GraphNode], edges: Iterable[GraphEdge]) -> str | None:
+    """A graph's version: a hash of its whole content; None of an empty one, which is not stored."""
+    found = sorted((n.node_id, n.kind, n.label, n.weight, str(n.occurred_at)) for n in nodes)
+    if not found:
         return None
-    nodes = sorted((n.node_id, n.kind, n.label, n.weight, str(n.occurred_at)) for n in state.nodes)
-    edges = sorted((e.source, e.target, e.kind, e.weight) for e in state.edges)
-    return stable_hash("graph", canonical_json([nodes, edges]))
+    joined = sorted((e.source, e.target, e.kind, e.weight) for e in edges)
+    return stable_hash("graph", canonical_json([found, joined]))
+
+
+def archived_copy(text: str) -> bytes:
+    """A text as the cold store keeps it."""
+    return gzip.compress(canonical_json({"text": text}).encode(), mtime=0)
 
 
 def _batches(states: Sequence[OwnerState]) -> Sequence[Sequence[OwnerState]]:

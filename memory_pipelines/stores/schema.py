@@ -12,8 +12,6 @@ import sqlalchemy as sa
 
 from memory_pipelines.model import utc
 
-SCHEMA_VERSION = 2
-
 metadata = sa.MetaData()
 
 
@@ -36,7 +34,8 @@ def _table(name: str, *columns: sa.Column[Any] | sa.Index) -> sa.Table:
     return sa.Table(name, metadata, *columns)
 
 
-schema_version = _table("schema_version", sa.Column("version", sa.Integer, primary_key=True))
+alembic_version = _table("alembic_version", sa.Column("version_num", sa.String(32), primary_key=True))
+"""The migration that the tables are at (``stores.migrations``)."""
 
 counters = _table(
     "counters",
@@ -186,8 +185,24 @@ plans = _table(
     sa.Column("versions", sa.JSON, nullable=False),
     sa.Column("owners", sa.JSON, nullable=False),
     sa.Column("everything", sa.Boolean, nullable=False),
+    sa.Column("snapshot", sa.String, nullable=False, server_default="empty"),
 )
-"""What the running (or last) derivation of a bucket works on: owner → touch number."""
+"""What the running (or last) derivation of a bucket works on: owner → touch number; the population ``snapshot``."""
+
+snapshots = _table(
+    "snapshots",
+    sa.Column("snapshot_id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("snapshot", sa.String, nullable=False),
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("landed_through", Instant, nullable=False),
+    sa.Column("subjects", sa.BigInteger, nullable=False),
+    sa.Column("known_subjects", sa.BigInteger, nullable=False),
+    sa.Column("keys", sa.BigInteger, nullable=False),
+    sa.Column("movement", sa.Float, nullable=False),
+    sa.Column("everybody", sa.Boolean, nullable=False),
+)
+"""Which population snapshot came into use when: the newest row is the one in use. ``subjects`` were counted of
+``known_subjects``; ``movement``: how far distinctiveness moved; ``everybody`` was touched for it, or not."""
 
 # ---- authority
 
@@ -242,8 +257,10 @@ memory_versions = _table(
     sa.Column("expires_at", Instant),
     sa.Column("path", sa.String, nullable=False),
     sa.Column("model_set", sa.String, nullable=False),
+    sa.Column("places", sa.JSON, nullable=False, server_default="{}"),
     sa.Index("memory_versions_owner", "owner"),
 )
+"""``stores`` is where a memory is routed; ``places``: store → the id under which this version is there."""
 slice_turns = _table(
     "slice_turns",
     sa.Column("owner", sa.String(32), primary_key=True),
@@ -269,6 +286,24 @@ batches = _table(
     sa.Column("plan", sa.JSON, nullable=False),
 )
 """Publishing batches: ``preparing`` → ``committed`` → gone. ``plan`` names all that the batch writes or removes."""
+
+collections = _table(
+    "collections",
+    sa.Column("collection", sa.String(255), primary_key=True),
+    sa.Column("embedder", sa.String, nullable=False),
+    sa.Column("model_id", sa.String, nullable=False),
+    sa.Column("dimension", sa.Integer, nullable=False),
+    sa.Column("state", sa.String(8), nullable=False),
+    sa.Column("since", Instant, nullable=False),
+    sa.Index(
+        *("collections_live", "state"),
+        unique=True,
+        postgresql_where=sa.text("state = 'live'"),
+        sqlite_where=sa.text("state = 'live'"),
+    ),
+)
+"""Vector collections and the setting of the embedder that each is of: one is ``live``, others are ``building`` or
+``former``. Readers and publishers follow the live one."""
 
 # ---- identity
 

@@ -19,7 +19,7 @@ def change(owner: Owner, *memories: tuple[str, str, str], **others: object) -> O
 
 
 def row(owner: Owner, number: int, version: str = "v1", **payload: object) -> dict[str, object]:
-    return {**draft(owner, number, **payload).payload, "version": version}  # type: ignore[arg-type]
+    return {**draft(owner, number, **payload).payload, "version": version, "places": {}}  # type: ignore[arg-type]
 
 
 class AuthoritySuite:
@@ -90,7 +90,7 @@ class AuthoritySuite:
         authority.commit(batch, AT)
         (found,) = authority.visible(owner)
         lists = {n: tuple(payload[n]) for n in ("entities", "slice_ids", "source_turn_ids", "stores")}  # type: ignore[arg-type]
-        names = {n: v for n, v in payload.items() if n not in ("owner", "tenant", "subject")}
+        names = {n: v for n, v in payload.items() if n not in ("owner", "tenant", "subject", "places")}
         assert found == StoredMemory(owner=owner, tier="warm", admitted_at=AT, **{**names, **lists})  # type: ignore[arg-type]
 
     def test_visible_is_newest_first_then_by_id(self, authority: PostgresAuthority, owner: Owner) -> None:

@@ -16,6 +16,7 @@ from suites import publish_world
 from suites.publish_world import DIMENSION, draft, state
 
 from memory_pipelines import erasure
+from memory_pipelines.erasure.registry import NOTHING_IN_LAKE
 from memory_pipelines.landing.land import land_file
 from memory_pipelines.model import Owner, Tier, stable_hash
 from memory_pipelines.slices.clean import clean_turns
@@ -36,6 +37,7 @@ from memory_pipelines.tables import (
     EXCHANGES,
     IMPACTS,
     INTENTS,
+    LABELLED,
     MEMORIES,
     QUARANTINE,
     REFLECTIONS,
@@ -61,8 +63,9 @@ PLANTED = {
     "lake.slices of others": 2,
     "lake.memories of others": 2,
     "postgres.memory_versions of others": 2,
-    **{f"lake.{spec.name}": 5 for spec in ALL},
+    **{f"lake.{spec.name}": 5 for spec in ALL if spec.name not in NOTHING_IN_LAKE},
     "lake.behaviour": 2,
+    "lake.labelled": 2,
     "lake.quarantine": 6,
     "lake.turns": 12,
     "postgres.memory_versions": 5,
@@ -91,6 +94,13 @@ BOOKKEEPING |= {"erasures", "tombstones", "identity_links"}
 """What changes for others as well: touches, pinned versions, epochs."""
 COMMON = "just a line that everybody says"
 
+LABELS: list[dict[str, Any]] = [
+    {"kind": "intent", "text": "I have a SECRETONE peanut allergy\n第二行 SECRETTWO 😀", "intent": "share_fact"},
+    {"kind": "emotion", "text": "A version SECRETOLD that WAS edited", "score": -0.2},
+    {"kind": "intent", "text": COMMON, "intent": "chit_chat"},
+    {"kind": "intent", "text": "good morning, my order 12 please", "intent": "order_status"},
+]
+"""Labelled rows: two with lines of Ann's, one that Bob says as well, one of his."""
 HASHED = {stable_hash("acme", f"a-{i}") for i in range(20)}
 """As the ledger knows her turns."""
 
@@ -280,6 +290,7 @@ def _derive(world: World) -> None:
     for spec in (INTENTS, EMOTIONS, ENTITIES, IMPACTS, REWARD_EVENTS, SLICES, DECISIONS, MEMORIES, EDGES, REFLECTIONS):
         owners = tuple(sorted({row["owner"] for row in made[spec.name]}))
         world.lake.write(spec, _table(spec, made[spec.name]), [Replace("owner", owners)])
+    world.lake.write(LABELLED, _table(LABELLED, [{"source": "l.csv"} | row for row in LABELS]), [])
 
 
 def states(world: World, tier: Tier = Tier.HOT) -> list[Any]:

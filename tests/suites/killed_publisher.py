@@ -9,6 +9,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
+from suites import adapters
 from suites.publish_world import DIMENSION, LATER, Faults, Stores, world
 
 from memory_pipelines.settings import Settings
@@ -20,19 +21,14 @@ COLLECTION = "publish_suite"
 
 def open_stores(settings: Settings) -> Stores:
     """The adapters of all servers."""
-    from memory_pipelines.stores.cold import S3Cold
-    from memory_pipelines.stores.graph import Neo4jGraph
-    from memory_pipelines.stores.hot import RedisHot
-    from memory_pipelines.stores.vectors import MilvusVectors
-
-    engine = database.connect(settings.postgres_url)
-    vectors = MilvusVectors(settings.milvus_url, settings.milvus_token, COLLECTION)
+    engine = database.connect(settings.postgres_url, ca_file=settings.ca_file)
+    vectors = adapters.vectors(settings, COLLECTION)
     vectors.ensure(DIMENSION)
-    graph = Neo4jGraph(settings.neo4j_url, settings.neo4j_user, settings.neo4j_password, settings.neo4j_database)
+    graph = adapters.graph(settings)
     graph.ensure()
-    cold = S3Cold(settings.s3_url, "publish-suite", settings.s3_access_key, settings.s3_secret_key, settings.s3_region)
+    cold = adapters.cold(settings, "publish-suite")
     cold.ensure()
-    return Stores(engine, PostgresAuthority(engine), vectors, graph, RedisHot(settings.redis_url), cold)
+    return Stores(engine, PostgresAuthority(engine), vectors, graph, adapters.hot(settings), cold)
 
 
 def _die() -> NoReturn:

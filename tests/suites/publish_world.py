@@ -271,6 +271,14 @@ class Stores:
                 "graphs": set() if version is None else {version},
                 "cold": {cold_key(owner, r.entry_id) for r in rows if r.tier == Tier.COLD},
             }
+            places = self.authority.places([owner.key]).get(owner.key, {})
+            assert {
+                name: {p[name] for p in places.values() if name in p} for name in ("relational", "vector", "cold")
+            } == {
+                "relational": self.held(owner)["versions"],
+                "vector": self.held(owner)["vectors"],
+                "cold": self.held(owner)["cold"],
+            }
 
     def dump(self, owners: Sequence[Owner]) -> dict[str, Any]:
         """The content of the authority's tables, by owner number instead of id, to compare two runs."""
@@ -285,7 +293,7 @@ class Stores:
         return result
 
 
-_IDS = {"tenant", "memory_id", "version", "graph_version"}
+_IDS = {"tenant", "memory_id", "version", "graph_version", "places"}
 """Depend on the tenant, of which each run has its own."""
 
 

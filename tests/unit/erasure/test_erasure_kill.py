@@ -25,7 +25,7 @@ WRITES = {
     "hot": ("wipe", "delete"),
     "cold": ("delete",),
 }
-STEPS = 90
+STEPS = 94
 
 
 class Steps:

@@ -16,11 +16,12 @@ from memory_pipelines import erasure
 from memory_pipelines.erasure.landed import trace
 from memory_pipelines.erasure.places import Target
 from memory_pipelines.erasure.scan import Evidence, gather, residues
+from memory_pipelines.erasure.tombstones import KEPT
 from memory_pipelines.errors import TransientError
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.canonical import canonical_hash
 from memory_pipelines.stores.lake import DeltaLake
-from memory_pipelines.tables import ALL, EXCHANGES, QUARANTINE, TURNS
+from memory_pipelines.tables import ALL, EXCHANGES, LABELLED, QUARANTINE, TURNS
 
 MARKS = ("SECRET", "绝密", "u:ann-7f3", ANN.key)
 
@@ -65,6 +66,8 @@ def test_no_byte_of_the_lake_is_the_persons(on_disk: World, tmp_path: Path) -> N
         assert [row for row in after[spec.name] if row in before[spec.name]] == before[spec.name]
     assert len(after["exchanges"]) == len(before["exchanges"]) + 2  # Bob's side of the dialogue, redacted
     for key in on_disk.cold.keys(""):
+        if key.startswith(KEPT):  # a key and an instant, read in test_erasure_tombstones
+            continue
         assert b"SECRET" not in gzip.decompress(on_disk.cold.get(key) or b"")
 
 
@@ -94,7 +97,8 @@ def test_orphans_of_killed_writers_go_as_well(on_disk: World, tmp_path: Path) ->
 def test_the_scan_finds_rows_files_and_logs(on_disk: World, tmp_path: Path) -> None:
     looked_for = evidence(on_disk)
     found = residues(on_disk.stores, looked_for)
-    assert {place for place in found if place.startswith("lake.")} >= {f"lake.{spec.name}" for spec in ALL}
+    owned = {f"lake.{spec.name}" for spec in ALL if "subject" in spec.schema.names}
+    assert {place for place in found if place.startswith("lake.")} >= owned
     assert {"postgres.memory_versions", "postgres.slice_turns", "postgres.turn_days", "postgres.people"} <= set(found)
     assert "postgres.models" not in found
     on_disk.erase(ANN)
@@ -106,7 +110,11 @@ def test_the_scan_finds_rows_files_and_logs(on_disk: World, tmp_path: Path) -> N
     quoted = row | {"other_text": "yes\nDear SECRETREPLY, noted: no nuts", "turn_ids": ["b-1"]}
     orphan = pa.Table.from_pylist([quoted], schema=EXCHANGES.schema)
     pq.write_table(orphan, tmp_path / "lake" / "exchanges" / "orphan.parquet")
-    assert residues(on_disk.stores, looked_for) == {"lake.slices log": 1, "lake.exchanges": 1}
+    # and a labelled row that somebody brings in again
+    labelled = dict.fromkeys(LABELLED.schema.names) | {"text": "a version SECRETOLD that was edited", "source": "x.csv"}
+    on_disk.lake.write(LABELLED, pa.Table.from_pylist([labelled], schema=LABELLED.schema), [])
+    left = {"lake.slices log": 1, "lake.exchanges": 1, "lake.labelled": 1}
+    assert residues(on_disk.stores, looked_for) == left
 
 
 def test_a_line_that_others_say_as_well_is_no_evidence(world: World) -> None:

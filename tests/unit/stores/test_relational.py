@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 from suites.authority_suite import AuthoritySuite, assert_silent
 
-from memory_pipelines.errors import IntegrityError, SettingError, StoreUnavailableError
+from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.stores import database, schema, statements
 
 
@@ -52,15 +52,22 @@ def test_a_database_of_another_version_is_refused(tmp_path: Path) -> None:
     engine = database.connect(url)
     database.connect(url)
     with engine.begin() as connection:
-        connection.execute(schema.schema_version.update().values(version=schema.SCHEMA_VERSION + 1))
+        connection.execute(schema.alembic_version.update().values(version_num="99"))
     engine.dispose()
-    with pytest.raises(IntegrityError, match=f"has schema {schema.SCHEMA_VERSION + 1}, this version needs"):
+    with pytest.raises(IntegrityError, match="has schema 99, this version needs"):
         database.connect(url)
 
 
 def test_a_pool_without_a_free_connection_is_a_store_that_does_not_answer() -> None:
     with pytest.raises(StoreUnavailableError, match="TimeoutError"), statements.translated():
         raise sa.exc.TimeoutError("QueuePool limit reached")
+
+
+def test_a_full_disk_is_named_and_not_tried_again() -> None:
+    from psycopg.errors import DiskFull
+
+    with pytest.raises(PermanentError, match="disk of the relational store is full"), statements.translated():
+        raise sa.exc.OperationalError("", {}, DiskFull("a row of somebody"))
 
 
 def test_an_upsert_without_rows_does_nothing() -> None:

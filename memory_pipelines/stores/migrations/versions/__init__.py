@@ -1,0 +1,1 @@
+"""One revision a module; its name begins with ``v`` and the revision."""
