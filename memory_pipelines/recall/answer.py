@@ -17,7 +17,7 @@ from memory_pipelines.stores.base import StoredMemory
 @dataclass(frozen=True, slots=True)
 class LegScore:
     """One leg's view of a memory: ``rank`` from 1; ``score`` in the leg's own unit (BM25, z-score of
-    the cosine, activation, BM25 over claims); ``relevance`` in [0, 1], comparable between legs."""
+    the cosine, activation, BM25 over claims, 1 within the time); ``relevance`` in [0, 1], comparable between legs."""
 
     leg: str
     rank: int
@@ -27,9 +27,9 @@ class LegScore:
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """Why an item is there. ``relevance`` is the largest of its legs; ``recency`` and ``trust`` are the
-    multipliers of its score; ``paths`` the ripple's best path from each anchor; ``superseded_by`` the
-    memory whose value took this one's place."""
+    """Why an item is there. ``relevance`` is the largest of its legs, or a share of that of a row beside it;
+    ``recency`` and ``trust`` are the multipliers of its score; ``paths`` the ripple's best path from each
+    anchor; ``superseded_by`` the memory whose value took this one's place."""
 
     legs: tuple[LegScore, ...]
     relevance: float

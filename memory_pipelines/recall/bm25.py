@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from memory_pipelines.recall.text import is_han, is_pair
 
 K1 = 1.2
-B = 0.75
+B = 0.5
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -10,7 +10,7 @@ from datetime import datetime
 import numpy as np
 
 from memory_pipelines.recall.bm25 import Mask
-from memory_pipelines.recall.legs import Found, Leg, ranked
+from memory_pipelines.recall.legs import Leg, ranked_rows
 from memory_pipelines.recall.snapshot import Snapshot, is_fact, validity
 
 NAME = "facts"
@@ -21,7 +21,7 @@ BELOW = 0.999
 def leg(query: Sequence[str], snapshot: Snapshot, usable: Mask, as_of: datetime) -> Leg:
     """Current facts whose predicate, value, entities or sentence share words with the query, by BM25."""
     scores, coverage = snapshot.claims.score(query, usable & snapshot.current_facts(as_of))
-    return ranked(NAME, (Found(int(r), float(scores[r]), float(coverage[r])) for r in np.flatnonzero(scores)))
+    return ranked_rows(NAME, scores, coverage)
 
 
 @dataclass(frozen=True, slots=True)

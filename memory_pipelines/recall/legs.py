@@ -7,6 +7,11 @@ any leg's scores.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
 DEPTH = 50
 """Candidates that one leg may propose."""
 
@@ -35,3 +40,10 @@ def ranked(name: str, found: Iterable[Found], floor: float = FLOOR) -> Leg:
     """The best :data:`DEPTH` by score among those of at least ``floor`` relevance; ties by row position."""
     good = sorted((f for f in found if f.relevance >= floor), key=lambda f: (-f.score, f.row))
     return Leg(name, tuple(good[:DEPTH]))
+
+
+def ranked_rows(name: str, scores: Floats, relevance: Floats, floor: float = FLOOR) -> Leg:
+    """The same of scores and relevances of all rows; a row without a score takes no part."""
+    rows = np.flatnonzero((scores != 0) & (relevance >= floor))
+    best = rows[np.argsort(-scores[rows], kind="stable")[:DEPTH]]
+    return Leg(name, tuple(map(Found, best.tolist(), scores[best].tolist(), relevance[best].tolist())))

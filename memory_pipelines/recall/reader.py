@@ -12,13 +12,14 @@ from datetime import datetime
 import numpy as np
 
 from memory_pipelines.clock import Clock
-from memory_pipelines.errors import StoreUnavailableError
+from memory_pipelines.errors import PermanentError, StoreUnavailableError
 from memory_pipelines.model import Owner, Tier, utc
 from memory_pipelines.models.base import Embedder
-from memory_pipelines.recall import dense, facts, fusion, prompt, reveal, selection, text
+from memory_pipelines.recall import dense, facts, fusion, prompt, reveal, selection, text, times
 from memory_pipelines.recall.answer import Answer, Explanation, Item, LegScore, Reasons
 from memory_pipelines.recall.bm25 import Mask
-from memory_pipelines.recall.legs import Found, Leg, ranked
+from memory_pipelines.recall.fusion import SHIPPED, Fused, Weights
+from memory_pipelines.recall.legs import Found, Leg, ranked, ranked_rows
 from memory_pipelines.recall.person import Subjects
 from memory_pipelines.recall.ripple import ENTITY, MAX_ANCHORS, MAX_HOPS, Node, Ripple
 from memory_pipelines.recall.selection import MAX_ITEMS, Selection
@@ -88,17 +89,21 @@ class Recall:
         token_budget: int,
         links: Links | None = None,
         vault: Vault | None = None,
+        searched: Callable[[], tuple[Embedder, VectorStore]] | None = None,
+        weights: Weights = SHIPPED,
     ) -> None:
         """``token_budget``: estimated tokens that the history slices of one answer may fill; ``links``: which
-        subjects are one person (None: each is a person); ``vault``: what tokens stand for (None: they stay)."""
+        subjects are one person (None: each is a person); ``vault``: what tokens stand for (None: they stay);
+        ``searched``: embedder and collection that belong together now (None: always those given); ``weights``: of
+        the legs in an answer's order."""
         self._source = Source(authority, hot, cold)
         self._subjects = Subjects(links)
-        self._vectors = vectors
+        self._searched = searched or (lambda: (embedder, vectors))
         self._graph = graph
-        self._embedder = embedder
         self._clock = clock
         self._budget = float(token_budget)
         self._vault = vault
+        self._weights = weights
 
     def recall(
         self,
@@ -152,41 +157,54 @@ class Recall:
     def _find(self, query: str, scope: _Scope) -> _Found:
         if not scope.usable.any():
             return _Found()
+        snapshot, usable = scope.snapshot, scope.usable
         words = text.tokens(query)
-        legs = [
-            _bm25(words, scope),
-            self._dense(query, scope),
-            facts.leg(words, scope.snapshot, scope.usable, scope.as_of),
-        ]
-        ripple = self._ripple(legs, scope)
+        lexical, dense_hits = snapshot.words.score(words, usable), self._dense(query, scope)
+        named = times.span(query, scope.as_of)
+        bm25, near, stated, then = (
+            ranked_rows(BM25, *lexical),
+            ranked(dense.NAME, dense_hits),
+            facts.leg(words, snapshot, usable, scope.as_of),
+            times.leg(named, named is not None and times.has_subject(query, named), snapshot, usable),
+        )
+        fused = fusion.blend(lexical, dense_hits, query, snapshot, usable, self._weights)
+        fused = fusion.with_legs(fused, ((stated, self._weights.facts), (then, self._weights.time)))
+        ripple = self._ripple(fused, scope) if self._weights.ripple else None
+        spread = Leg(RIPPLE, ())
         if ripple is not None:
-            rows = scope.snapshot.by_memory
-            spread = (Found(rows[m], a, a) for m, a in ripple.activation.items())
-            legs.append(ranked(RIPPLE, spread, RIPPLE_FLOOR))
-        legs = [leg for leg in legs if leg.found]
-        scores = {
-            row: score * fusion.recency(scope.snapshot.rows[row], scope.as_of) * fusion.trust(scope.snapshot.rows[row])
-            for row, score in fusion.reciprocal_ranks(legs).items()
-        }
-        closed = facts.superseded(scores, scope.snapshot, scope.usable, scope.as_of)
-        scores, relevance = facts.demote(scores, _relevance(legs), closed)
-        return _Found(tuple(legs), scores, relevance, closed, ripple)
+            rows = snapshot.by_memory
+            spread = ranked(RIPPLE, (Found(rows[m], a, a) for m, a in ripple.activation.items()), RIPPLE_FLOOR)
+            fused = fusion.with_legs(fused, ((spread, self._weights.ripple),))
+        scores, relevance = fusion.weighed(fused, snapshot, scope.as_of)
+        closed = facts.superseded(scores, snapshot, usable, scope.as_of)
+        scores, relevance = facts.demote(scores, relevance, closed)
+        legs = tuple(leg for leg in (bm25, near, stated, then, spread) if leg.found)
+        return _Found(legs, scores, relevance, closed, ripple)
 
-    def _dense(self, query: str, scope: _Scope) -> Leg:
+    def _dense(self, query: str, scope: _Scope) -> list[Found]:
         owner, *linked = (person.owner for person in scope.persons)
         try:
-            vector, unrelated = self._embedder.encode([query], "query")[0], self._embedder.unrelated
-            return dense.leg(self._vectors, owner, vector, scope.snapshot, scope.usable, unrelated, linked)
+            embedder, vectors = self._searched()
+            while True:
+                vector, unrelated = embedder.encode([query], "query")[0], embedder.unrelated
+                try:
+                    found = dense.search(vectors, owner, vector, scope.snapshot, scope.usable, unrelated, linked)
+                except PermanentError:
+                    if self._searched()[1] is vectors:
+                        raise
+                    found = []
+                before, (embedder, vectors) = vectors, self._searched() if not found else (embedder, vectors)
+                if vectors is before:  # else another collection took its place meanwhile, and it may be gone
+                    return found
         except StoreUnavailableError:
             scope.missing.add("vector")
-            return Leg(dense.NAME, ())
+            return []
 
-    def _ripple(self, legs: Sequence[Leg], scope: _Scope) -> Ripple | None:
+    def _ripple(self, fused: Fused, scope: _Scope) -> Ripple | None:
         """Activation from the best hits of the other legs; None without a graph or anchors."""
-        fused, matches = fusion.reciprocal_ranks(legs), _relevance(legs)
-        best = sorted(fused, key=lambda row: (-fused[row], row))[:MAX_ANCHORS]
+        best = fused.candidates()[:MAX_ANCHORS]
         rows = scope.snapshot.rows
-        anchors = {rows[row].memory_id: matches[row] for row in best}
+        anchors = {rows[row].memory_id: float(fused.relevance[row]) for row in best}
         starts = _starts(best, scope)
         if not starts:
             return None
@@ -235,11 +253,6 @@ class Recall:
         return Item(memory, found.scores.get(row, 0.0), reasons, why(memory, reasons, scope.snapshot, scope.language))
 
 
-def _bm25(words: Sequence[str], scope: _Scope) -> Leg:
-    scores, coverage = scope.snapshot.words.score(words, scope.usable)
-    return ranked(BM25, (Found(int(r), float(scores[r]), float(coverage[r])) for r in np.flatnonzero(scores)))
-
-
 def _starts(best: Sequence[int], scope: _Scope) -> list[tuple[Owner, str, list[str]]]:
     """Where the ripple enters each subject's graph: (owner, version, node ids).
 
@@ -253,15 +266,6 @@ def _starts(best: Sequence[int], scope: _Scope) -> list[tuple[Owner, str, list[s
         if person.graph_version is not None and ids:
             starts.append((person.owner, person.graph_version, sorted(ids)))
     return starts
-
-
-def _relevance(legs: Sequence[Leg]) -> dict[int, float]:
-    """The largest relevance of each row over the legs."""
-    best: dict[int, float] = {}
-    for leg in legs:
-        for found in leg.found:
-            best[found.row] = max(found.relevance, best.get(found.row, 0.0))
-    return best
 
 
 def _successor(row: int, snapshot: Snapshot, found: _Found) -> str | None:

@@ -16,6 +16,9 @@ SESSION_START = 3
 IMPACT = 0.5
 STRONG = 0.25
 SHARE_OF_BEST = 0.5
+"""Of the largest relevance."""
+SHARE_OF_SCORE = 0.3
+"""Of the best score: at .5 the reader told .842 of MemDaily's evidence, at .3 .883 (10 items, 348 questions)."""
 LEAST = 0.1
 
 
@@ -37,13 +40,18 @@ def select(
     budget: float,
     cost: Callable[[int], float],
 ) -> Selection:
-    """The best by score (ties: newest, then id) of impact > .5 or strong relevance, while they fit.
+    """The best by score (ties: newest, then id) of impact > .5, strong relevance or .3 of the best score, while
+    they fit.
 
     At most ``limit`` and 15. One that does not fit is passed over, a shorter one behind it may fit.
     A memory that says what a better one has said is told once. A superseded fact is told only after
     its successor (``successors``: row to row)."""
-    strong = strong_relevance(relevance)
-    related = (row for row in scores if snapshot.rows[row].decision_impact > IMPACT or relevance[row] >= strong)
+    strong, high = strong_relevance(relevance), SHARE_OF_SCORE * max(scores.values(), default=0.0)
+    related = (
+        row
+        for row in scores
+        if snapshot.rows[row].decision_impact > IMPACT or relevance[row] >= strong or scores[row] >= high
+    )
     wanted = sorted(related, key=lambda row: (-scores[row], row))
     chosen = _fill(wanted, successors, snapshot, min(limit, MAX_ITEMS), budget, cost)
     unrelated = sorted((row, "unrelated") for row in scores.keys() - set(wanted))
@@ -80,10 +88,11 @@ def _fill(
     passed_over: list[tuple[int, str]] = []
     told: set[str] = set()
     for row in rows:
-        said = one_line(snapshot.rows[row].summary) or snapshot.rows[row].memory_id
         if len(chosen) >= limit:
             passed_over.append((row, "limit"))
-        elif said in told:
+            continue
+        said = one_line(snapshot.rows[row].summary) or snapshot.rows[row].memory_id
+        if said in told:
             passed_over.append((row, "duplicate"))
         elif successors.get(row, row) not in (row, *chosen):
             passed_over.append((row, "superseded"))

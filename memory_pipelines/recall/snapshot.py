@@ -20,6 +20,7 @@ from memory_pipelines.errors import IntegrityError
 from memory_pipelines.model import MemoryType, Owner, iso
 from memory_pipelines.recall import text
 from memory_pipelines.recall.bm25 import Bm25, Mask
+from memory_pipelines.recall.context import Context
 from memory_pipelines.stores.base import Person, StoredMemory
 from memory_pipelines.stores.vault import untagged
 
@@ -48,7 +49,9 @@ class Snapshot:
         self.by_memory = {row.memory_id: i for i, row in enumerate(self.rows)}
         self.by_entry = {row.entry_id: i for i, row in enumerate(self.rows)}
         self.language = _main_language(self.rows)
-        self.languages = tuple(sorted({row.language for row in self.rows}))
+        spoken = np.array([row.language for row in self.rows])
+        self.by_language: dict[str, Mask] = {name: spoken == name for name in sorted({*spoken.tolist()})}
+        """Which rows are in each language."""
         self._is_fact = np.array([is_fact(row) for row in self.rows], dtype=np.bool_)
         self.words = Bm25([text.tokens(_searchable(row)) for row in self.rows])
         self.claims = Bm25([text.tokens(_claim(row)) if is_fact(row) else [] for row in self.rows])
@@ -56,6 +59,7 @@ class Snapshot:
         self._expires = _instants((row.expires_at for row in self.rows), _NEVER)
         self._valid_from = _instants((row.valid_from for row in self.rows), -_NEVER)
         self._valid_to = _instants((row.valid_to for row in self.rows), _NEVER)
+        self.context = Context(self.rows, self._occurred)
 
     def usable(self, as_of: datetime, suppressed: frozenset[str]) -> Mask:
         """Rows that a recall at ``as_of`` may use: occurred by then, not expired, not suppressed."""
@@ -64,6 +68,11 @@ class Snapshot:
         for memory_id in suppressed:
             if memory_id in self.by_memory:
                 mask[self.by_memory[memory_id]] = False
+        return mask
+
+    def within(self, start: datetime, end: datetime) -> Mask:
+        """Rows that occurred in [start, end)."""
+        mask: Mask = (self._occurred >= _micros(start)) & (self._occurred < _micros(end))
         return mask
 
     def current_facts(self, as_of: datetime) -> Mask:

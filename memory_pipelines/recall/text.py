@@ -6,7 +6,8 @@ scoring, or the labels of the batch steps.
 
 import re
 import unicodedata
-from itertools import pairwise
+
+from memory_pipelines.recall.english import stem
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _CJK = _HAN + "\u3000-\u30ff\uac00-\ud7af\uff00-\uffef"
@@ -17,6 +18,7 @@ _PART = re.compile(r"\d+|\D+")
 _HAN_CHARACTER = re.compile(rf"[{_HAN}]")
 _LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+")
 _PROMPT_TOKEN = re.compile(rf"(?P<cjk>[{_CJK}])|(?P<word>[^\W_]{{1,12}})|(?P<ascii>[!-~])|(?P<other>\S)")
+_BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _PROMPT_COST = {"cjk": 1.0, "word": 1.3, "ascii": 0.25, "other": 1.0}
 
 _FUNCTION_WORDS = (
@@ -65,69 +67,6 @@ def is_han(token: str) -> bool:
     return len(token) == 1 and _HAN_CHARACTER.match(token) is not None
 
 
-def stem(word: str) -> str:
-    """Steps 1 and 5 of Porter's stemmer (plurals, -ed, -ing, final y, e and ll); other than ASCII words stay.
-
-    Source: M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980.
-    """
-    if len(word) < 3 or not (word.isascii() and word.isalpha()):
-        return word
-    if word.endswith(("sses", "ies")):
-        word = word[:-2]
-    elif word.endswith("s") and not word.endswith("ss"):
-        word = word[:-1]
-    if word.endswith("eed"):
-        if _measure(word[:-3]) > 0:
-            word = word[:-1]
-    else:
-        for suffix in ("ed", "ing"):
-            if word.endswith(suffix) and _has_vowel(word[: -len(suffix)]):
-                word = _repair(word[: -len(suffix)])
-                break
-    if word.endswith("y") and _has_vowel(word[:-1]):
-        word = word[:-1] + "i"
-    if word.endswith("e"):
-        measure = _measure(word[:-1])
-        if measure > 1 or (measure == 1 and not _is_closed(word[:-1])):
-            word = word[:-1]
-    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
-
-
-def _repair(base: str) -> str:
-    """What Porter's step 1b does after it took -ed or -ing."""
-    if base.endswith(("at", "bl", "iz")):
-        return base + "e"
-    if len(base) > 1 and base[-1] == base[-2] and not _is_vowel(base, len(base) - 1) and base[-1] not in "lsz":
-        return base[:-1]
-    return base + "e" if _is_closed(base) and _measure(base) == 1 else base
-
-
-def _is_closed(base: str) -> bool:
-    """Porter's *o: ends consonant, vowel, consonant, the last not w, x or y."""
-    last = len(base) - 1
-    return (
-        last >= 2
-        and base[last] not in "wxy"
-        and not _is_vowel(base, last)
-        and _is_vowel(base, last - 1)
-        and not _is_vowel(base, last - 2)
-    )
-
-
-def _is_vowel(word: str, i: int) -> bool:
-    return word[i] in "aeiou" or (word[i] == "y" and i > 0 and not _is_vowel(word, i - 1))
-
-
-def _has_vowel(word: str) -> bool:
-    return any(_is_vowel(word, i) for i in range(len(word)))
-
-
-def _measure(word: str) -> int:
-    """Porter's m: how many vowel runs are followed by a consonant run."""
-    vowels = [_is_vowel(word, i) for i in range(len(word))]
-    return sum(1 for a, b in pairwise(vowels) if a and not b)
-
-
 def language(text: str) -> str | None:
     """``zh`` or ``en`` by script, None where there is neither (numbers, emoji, nothing).
 
@@ -157,7 +96,7 @@ def clip(text: str, limit: float) -> str:
 
 def one_line(text: str) -> str:
     """The text with every run of white space and control characters as one space."""
-    return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in text).split())
+    return _BLANK.sub(" ", text).strip(" ")
 
 
 def well_formed(text: str) -> str:

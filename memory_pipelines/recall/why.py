@@ -1,5 +1,7 @@
 """One line for people: why an item is in an answer. Wording only."""
 
+from collections.abc import Mapping
+
 from memory_pipelines.model import ImpactLabel, Tier, impact_label
 from memory_pipelines.recall.answer import Reasons
 from memory_pipelines.recall.prompt import day
@@ -11,6 +13,7 @@ _LEGS = {
     "bm25": {"zh": "用词相符", "en": "shares words with the query"},
     "dense": {"zh": "语义相近", "en": "is close in meaning"},
     "facts": {"zh": "是当前有效的事实", "en": "is a fact that holds now"},
+    "time": {"zh": "在所问的时间内", "en": "is of the time that was asked about"},
 }
 
 
@@ -21,9 +24,7 @@ def why(memory: StoredMemory, reasons: Reasons, snapshot: Snapshot, language: st
     if linked is not None:
         parts.append(_link(linked, snapshot, language))
     if not parts:
-        replaces = {"zh": "取代了相符的旧信息", "en": "replaces what matched"}
-        recent = {"zh": "近期的重要事件", "en": "is a recent event"}
-        parts.append((replaces if memory.predicate else recent)[language])
+        parts.append(_unsaid(memory, reasons)[language])
     if impact_label(memory.decision_impact) is ImpactLabel.HIGH:
         parts.append("高影响" if language == "zh" else "had a high impact")
     if reasons.validity == "superseded":
@@ -31,6 +32,15 @@ def why(memory: StoredMemory, reasons: Reasons, snapshot: Snapshot, language: st
     if memory.tier == Tier.COLD:
         parts.append("取自归档" if language == "zh" else "comes from the archive")
     return "；".join(parts) if language == "zh" else ", ".join(parts)
+
+
+def _unsaid(memory: StoredMemory, reasons: Reasons) -> Mapping[str, str]:
+    """Why something is there that no leg has found."""
+    if memory.predicate:
+        return {"zh": "取代了相符的旧信息", "en": "replaces what matched"}
+    if reasons.relevance:
+        return {"zh": "紧邻相符的记录", "en": "stands beside what matched"}
+    return {"zh": "近期的重要事件", "en": "is a recent event"}
 
 
 def _link(path: Path, snapshot: Snapshot, language: str) -> str:

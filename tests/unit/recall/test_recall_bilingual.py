@@ -5,6 +5,7 @@ from recall_world import ALICE, NOW, make_memory
 
 from memory_pipelines.models.embeddings import local_embedder
 from memory_pipelines.recall import dense
+from memory_pipelines.recall.legs import ranked
 from memory_pipelines.recall.snapshot import Snapshot
 from memory_pipelines.stores.base import VectorRow
 from memory_pipelines.stores.fakes import MemoryVectors
@@ -45,6 +46,6 @@ def test_a_translation_is_found_among_the_first_three(name: str, direction: tupl
         )
         snapshot = Snapshot(ALICE, others)
         query = model.encode([said[asked]], "query")[0]
-        leg = dense.leg(store, ALICE, query, snapshot, snapshot.usable(NOW, frozenset()), model.unrelated)
-        first = [snapshot.rows[found.row].memory_id for found in leg.found[:3]]
+        hits = dense.search(store, ALICE, query, snapshot, snapshot.usable(NOW, frozenset()), model.unrelated)
+        first = [snapshot.rows[found.row].memory_id for found in ranked(dense.NAME, hits).found[:3]]
         assert f"{topic}-{('zh', 'en')[told]}" in first

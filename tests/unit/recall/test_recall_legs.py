@@ -9,7 +9,7 @@ from recall_world import ALICE, NOW, make_fact, make_memory
 
 from memory_pipelines.models.base import Unrelated
 from memory_pipelines.recall import dense, facts, fusion, selection, text
-from memory_pipelines.recall.legs import DEPTH, Found, Leg, ranked
+from memory_pipelines.recall.legs import DEPTH, Found, ranked
 from memory_pipelines.recall.snapshot import Snapshot
 from memory_pipelines.stores.base import Hit
 
@@ -36,8 +36,9 @@ def usable(snapshot: Snapshot, suppressed: frozenset[str] = frozenset()) -> Any:
 def test_dense_overfetches_and_drops_what_no_visible_row_names() -> None:
     snapshot = Snapshot(ALICE, [make_memory("a", "甲"), make_memory("b", "乙"), make_memory("c", "丙")])
     store: Any = Hits([Hit("a.v2", 0.99), Hit("b.v1", 0.8), Hit("c.v1", 0.7), Hit("b.v1", 0.1)])
-    leg = dense.leg(store, ALICE, np.zeros(1, np.float32), snapshot, usable(snapshot, frozenset({"c"})), UNRELATED)
-    assert store.asked == [(3 * DEPTH, None)]
+    hits = dense.search(store, ALICE, np.zeros(1, np.float32), snapshot, usable(snapshot, frozenset({"c"})), UNRELATED)
+    leg = ranked(dense.NAME, hits)
+    assert store.asked == [(dense.OVERFETCH * DEPTH, None)]
     assert [snapshot.rows[f.row].memory_id for f in leg.found] == ["b"]
     mean = (0.8 + 5 * 0.15) / 6
     assert leg.found[0].relevance == pytest.approx((0.8 - mean) / (1 - mean))
@@ -73,15 +74,15 @@ def test_a_model_whose_unrelated_texts_are_close_is_measured_by_its_own_prior() 
 
 
 def test_each_language_is_asked_for_where_one_answer_cannot_hold_all() -> None:
-    zh = [make_memory(f"z{i:03}", f"中文{i}") for i in range(160)]
+    zh = [make_memory(f"z{i:03}", f"中文{i}") for i in range(dense.OVERFETCH * DEPTH + 10)]
     snapshot = Snapshot(ALICE, [*zh, make_memory("e", "in English")])
     store: Any = Hits([])
-    dense.leg(store, ALICE, np.zeros(1, np.float32), snapshot, usable(snapshot), UNRELATED)
-    assert store.asked == [(3 * DEPTH, "en"), (3 * DEPTH, "zh")]
+    dense.search(store, ALICE, np.zeros(1, np.float32), snapshot, usable(snapshot), UNRELATED)
+    assert store.asked == [(dense.OVERFETCH * DEPTH, "en"), (dense.OVERFETCH * DEPTH, "zh")]
     one = Snapshot(ALICE, zh)
     store = Hits([])
-    dense.leg(store, ALICE, np.zeros(1, np.float32), one, usable(one), UNRELATED)
-    assert store.asked == [(3 * DEPTH, None)]
+    dense.search(store, ALICE, np.zeros(1, np.float32), one, usable(one), UNRELATED)
+    assert store.asked == [(dense.OVERFETCH * DEPTH, None)]
 
 
 def test_ranked_cuts_at_floor_and_depth_and_breaks_ties_by_row() -> None:
@@ -162,11 +163,6 @@ def test_windows_of_no_length_do_not_loop() -> None:
     )
 
 
-def test_fusion_by_hand() -> None:
-    legs = [Leg("a", (Found(4, 9, 0.8), Found(2, 5, 0.5))), Leg("b", (Found(2, 1, 0.4),))]
-    assert fusion.reciprocal_ranks(legs) == {4: 0.8 / 61, 2: pytest.approx(0.5 / 62 + 0.4 / 61)}
-
-
 def test_multipliers_are_bounded() -> None:
     old = make_memory("m", "x", occurred_at=NOW - 4000 * DAY, trust=-3.0)
     assert fusion.recency(old, NOW) == 0.95
@@ -196,10 +192,12 @@ def test_selection_by_impact_relevance_budget_limit_and_repetition() -> None:
     ]
     snapshot = Snapshot(ALICE, rows)
     a, b, c, d = (row_of(snapshot, name) for name in "abcd")
-    scores, relevance = {a: 0.4, b: 0.3, c: 0.2, d: 0.1}, {a: 0.05, b: 0.2, c: 0.9, d: 0.9}
+    scores, relevance = {a: 0.4, b: 0.1, c: 0.2, d: 0.15}, {a: 0.05, b: 0.2, c: 0.9, d: 0.9}
     told = chosen(scores, relevance, snapshot)
     assert told.chosen == (c, a)
     assert told.passed_over == ((d, "duplicate"), (b, "unrelated"))
+    near_the_best = chosen(scores | {b: 0.21}, relevance, snapshot)
+    assert near_the_best.chosen == (c, b, a)
     assert chosen(scores, relevance, snapshot, limit=1).chosen == (a,)
     assert chosen(scores, relevance, snapshot, limit=0).chosen == ()
     costs = {a: 30.0, c: 5.0, d: 1.0}
