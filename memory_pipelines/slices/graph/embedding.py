@@ -1,11 +1,10 @@
 """A light graph embedding of one subject's graph: FastRP in integer arithmetic.
 
-Belongs here: the embedding and the search for similar nodes. Does not belong here: edges by rule
-(``graph``). All sums are exact integers, so a result is the same on every machine and batch.
+Belongs here: the embedding and the search for similar nodes. Does not belong here: edges. All sums are exact
+integers, and what follows of them is correctly rounded, so a result is the same on every machine and batch.
 Source: Chen et al., "Fast and Accurate Network Embeddings via Very Sparse Random Projection", CIKM 2019.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -72,42 +71,46 @@ def _mean_block(
     following[first + filled] = total // np.add.reduceat(weights[low:high], offsets)[:, None]
 
 
-def _cosine(left: Integers, right: Integers, norm: int) -> float:
-    return round(int((left * right).sum()) / math.sqrt(norm), 4) if norm else 0.0
-
-
-def _candidates(vectors: Integers, ids: Sequence[str]) -> set[tuple[int, int]]:
-    """Pairs worth comparing: all of a small graph, else close ones in four sorted sign-hash orders."""
-    count = len(ids)
+def _candidates(vectors: Integers) -> tuple[Integers, Integers]:
+    """Pairs i < j worth comparing: all of a small graph, else close ones in four sorted sign-hash orders."""
+    count = len(vectors)
     if count <= EXHAUSTIVE:
-        return {(i, j) for i in range(count) for j in range(i + 1, count)}
+        first, second = np.triu_indices(count, 1)
+        return first.astype(np.int64), second.astype(np.int64)
     signs = vectors > 0
-    pairs: set[tuple[int, int]] = set()
     width = DIMENSIONS // _BANDS
+    codes = []
     for band in range(_BANDS):
-        rolled = np.roll(signs, -band * width, axis=1)
-        keys = [row.tobytes() for row in np.packbits(rolled, axis=1)]
-        ranked = sorted(range(count), key=lambda i: (keys[i], ids[i]))
-        for position, i in enumerate(ranked):
-            for j in ranked[position + 1 : position + 1 + _WINDOW]:
-                pairs.add((min(i, j), max(i, j)))
-    return pairs
+        packed = np.packbits(np.roll(signs, -band * width, axis=1), axis=1)
+        ranked = np.argsort(packed.view(">u8").ravel(), kind="stable")  # of equal signs the lower number first
+        for step in range(1, _WINDOW + 1):
+            one, other = ranked[:-step], ranked[step:]
+            codes.append(np.minimum(one, other) * count + np.maximum(one, other))
+    found = np.unique(np.concatenate(codes))
+    return found // count, found % count
 
 
-def similar(vectors: Integers, ids: Sequence[str], threshold: float) -> dict[tuple[int, int], float]:
-    """Pairs (i, j), i < j, whose cosine (rounded to 4) is ≥ ``threshold``: the strongest first, at most
-    three a node. Linear in the number of nodes beyond 64."""
-    norms = [int(v) for v in (vectors * vectors).sum(axis=1)]
-    scored = []
-    for i, j in _candidates(vectors, ids):
-        score = _cosine(vectors[i], vectors[j], norms[i] * norms[j])
-        if score >= threshold:
-            scored.append((-score, ids[i], ids[j], i, j))
+def similar(vectors: Integers, threshold: float) -> dict[tuple[int, int], float]:
+    """Pairs (i, j), i < j, whose cosine (rounded to 4) is ≥ ``threshold``: the strongest first, of equal ones that of
+    the lowest numbers, at most three a node. Beyond 64 nodes the work is that of sorting them."""
+    if len(vectors) < 2:
+        return {}
+    lengths = np.sqrt((vectors * vectors).sum(axis=1).astype(np.float64))
+    first, second = _candidates(vectors)
+    scores = np.zeros(len(first))
+    for start in range(0, len(first), _BLOCK):
+        one, other = first[start : start + _BLOCK], second[start : start + _BLOCK]
+        norms = lengths[one] * lengths[other]
+        dots = (vectors[one] * vectors[other]).sum(axis=1).astype(np.float64)
+        scores[start : start + _BLOCK] = np.round(np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0), 4)
+    good = np.flatnonzero(scores >= threshold)
+    ranked = good[np.lexsort((second[good], first[good], -scores[good]))]
     degree: dict[int, int] = defaultdict(int)
     kept = {}
-    for negative, _, _, i, j in sorted(scored):
+    for at in ranked.tolist():
+        i, j = int(first[at]), int(second[at])
         if degree[i] < NEIGHBOURS and degree[j] < NEIGHBOURS:
-            kept[i, j] = min(1.0, -negative)
+            kept[i, j] = min(1.0, float(scores[at]))
             degree[i] += 1
             degree[j] += 1
     return kept
