@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memory_pipelines.admission.ontology import cue
+from memory_pipelines.admission.script import is_chinese, simplified
 
 MAX_CLAUSE = 300
-_HAN = re.compile("[\u3400-\u9fff]")
+_SAID = re.compile(r"(?:说|写道?|道|唱|讲|常说|通知)$|\b(?:says?|said|reads?|read|goes|put it|wrote|line)$", re.I)
+"""What a colon follows that quotes somebody."""
 _SENTENCE = re.compile(r"[^。！？!?；;\n….]*(?:\.(?!\s|$)[^。！？!?；;\n….]*)*(?P<stop>[。！？!?；;\n….]+|$)")
 _CONJOINED = (
     "i|my|we|our|i'm|i've|live|work|love|like|hate|have|own|am|is|lives|works|loves|likes|hates|has|don't|can't|cannot"
@@ -21,11 +23,13 @@ _CONJOINED = (
 _REASON = r"\s*(?:就?会过敏|i(?:'m| am) allergic\s*(?:[.!]|$))"
 # A comma between digits, and one before a reason that the clause needs, do not cut.
 _SPLIT = re.compile(
-    rf"(?:，|(?<!\d),|,(?!\s?\d))(?!{_REASON})|[：()（）—]+|\s-\s|(?<=[\u3400-\u9fff])\s+(?=[\u3400-\u9fff])"
+    rf"(?:，|(?<!\d),|,(?!\s?\d))(?!{_REASON})|[：()（）—]+|:\s+|\s-\s|(?<=[\u3400-\u9fff])\s+(?=[\u3400-\u9fff])"
     rf"|\s+(?:and|but|so|because|although|though)\s+(?=(?:{_CONJOINED})\b)",
     re.I,
 )
 _QUOTE = re.compile(r"“([^”\n]{1,200})”|「([^」\n]{1,200})」|『([^』\n]{1,200})』|\"([^\"\n]{1,200})\"")
+_SHORT = re.compile(r"'|\b(?:im|dont|doesnt)\b", re.I)
+"""What any contraction has."""
 _CONTRACTIONS = tuple(
     (re.compile(rf"\b{short}\b", re.I), full)
     for short, full in (
@@ -59,11 +63,14 @@ class Clause:
     sentence: tuple[int, int]
     asserted: bool
     hedged: bool
+    supposed: bool = False
+    """Not asserted because it, or what it depends on, is only supposed, quoted or asked back; any other question takes
+    something for granted."""
 
 
 def language_of(text: str) -> str:
     """zh if the text has a Chinese character, else en: the grammar that a clause is read by."""
-    return "zh" if _HAN.search(text) else "en"
+    return "zh" if is_chinese(text) else "en"
 
 
 def _mask(match: re.Match[str]) -> str:
@@ -76,8 +83,9 @@ def _mask(match: re.Match[str]) -> str:
 
 def _normalise(text: str) -> str:
     text = unicodedata.normalize("NFKC", text).replace("’", "'")
-    for pattern, full in _CONTRACTIONS:
-        text = pattern.sub(full, text)
+    if _SHORT.search(text):
+        for pattern, full in _CONTRACTIONS:
+            text = pattern.sub(full, text)
     return " ".join(text.strip(" ,.;:!?~\"'*_").split())
 
 
@@ -94,8 +102,8 @@ def _is_question(text: str, language: str) -> bool:
     if language == "zh":
         return cue("zh", "question").search(text) is not None
     first = cue("en", "question").match(text)
-    if first is None or re.match("do not ", text, re.I):
-        return False
+    if first is None or re.match("do not |when(?:ever)? (?:i|we|you) ", text, re.I):
+        return False  # "when I eat out" begins a statement; a question of that form has its mark
     # "Have you eaten" asks, "have a nice day" does not.
     return first[0].lower() not in ("have", "may", "will") or bool(
         re.match(r"\w+ (?:i|you|we|he|she|they|it)\b", text, re.I)
@@ -104,7 +112,7 @@ def _is_question(text: str, language: str) -> bool:
 
 def clauses(text: str) -> Iterator[Clause]:
     """The clauses of a text in order, in time linear in its length. Clauses above 300 characters are skipped."""
-    masked = _QUOTE.sub(_mask, text.replace("’", "'"))
+    masked = _QUOTE.sub(_mask, simplified(text).replace("’", "'"))
     for sentence in _SENTENCE.finditer(masked):
         start, end = sentence.span()
         pieces = _pieces(masked, start, sentence.start("stop"))
@@ -117,6 +125,8 @@ def clauses(text: str) -> Iterator[Clause]:
         supposed = False
         for i, (a, b) in enumerate(pieces):
             piece, lang = normal[i], languages[i]
+            if i and masked[pieces[i - 1][1] : a].strip() in (":", "：") and _SAID.search(normal[i - 1]):
+                supposed = True
             if not piece or b - a > MAX_CLAUSE:
                 continue
             supposed = supposed or cue(lang, "hypothetical").search(piece) is not None
@@ -131,4 +141,5 @@ def clauses(text: str) -> Iterator[Clause]:
                 sentence=(start, end),
                 asserted=not (supposed or asked) and "□" not in piece,
                 hedged=cue(lang, "hedge").search(piece) is not None,
+                supposed=supposed or tagged or "□" in piece,
             )

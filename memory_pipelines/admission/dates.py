@@ -29,12 +29,12 @@ _ZH = re.compile(
     r"|(?:(?P<y>\d{4})年|(?P<nexty>明年))?(?P<m>\d{1,2})月(?P<d>\d{1,2})[日号]?"
     r"|(?P<nm>下个?月)(?P<nd>\d{1,2})[日号]"
     rf"|(?P<day>{'|'.join(_ZH_DAYS)})"
-    rf"|(?P<wk>下下个?|下个?|这个?|本)?(?:周|星期|礼拜)(?P<wd>[{_ZH_WEEKDAYS}末])"
+    rf"|(?<!每)(?P<wk>下下个?|下个?|这个?|本)?(?<!每)(?:周|星期|礼拜)(?P<wd>[{_ZH_WEEKDAYS}]|末(?!一般|都|总|常|爱|喜欢|最|大扫除))"
     r"|(?P<n>\d{1,3}|[一两二三四五六七八九十])(?P<unit>天|周|个星期|个月)(?:之)?后"
     r"|(?P<fuzzy>下周|下个?月)"
 )
 _EN = re.compile(
-    r"\b(?:(?:on|by|this coming) )?(?:"
+    r"\b(?<!every )(?<!each )(?:(?:on|by|this coming) )?(?:"
     r"(?P<iso>\d{4}[-/]\d{1,2}[-/]\d{1,2})"
     rf"|(?:the )?{_MONTH} (?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<y>\d{{4}}))?"
     rf"|(?:the )?(?P<d2>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?{_MONTH.replace('mon', 'mon2')}\b(?:,? (?P<y2>\d{{4}}))?"
@@ -160,3 +160,14 @@ def find_date(text: str, said: date, language: str) -> DateHit | None:
     except (OverflowError, ValueError):
         return None
     return DateHit(found, match.start(), match.end()) if found else None
+
+
+def next_day(day: date, said: date, text: str) -> date:
+    """The next such day of the year from ``said`` on; the day itself if ``text`` names its year."""
+    if re.search(r"\b\d{4}\b|\d{4}年", text):
+        return day
+    for year in range(said.year, said.year + 5):
+        found = _safe(year, day.month, day.day)
+        if found and found >= said:
+            return found
+    return day

@@ -1,25 +1,27 @@
 """From the slices of one subject to candidates for memory: one episode each, and every claim they state.
 
-Belongs here: grouping by subject, evidence, entities, what a text is made of (small talk, danger, an
-event of the speaker's life). Does not belong here: scores and decisions (``dimensions``, ``gate``).
-There is no procedural candidate yet: one dialogue does not show a workflow well enough for a rule.
+Belongs here: grouping by subject, evidence, entities, what a text is made of (small talk, danger, steps). Does not
+belong here: scores and decisions (``dimensions``, ``gate``).
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
 import pyarrow as pa
 
-from memory_pipelines.admission.clauses import clauses, language_of
-from memory_pipelines.admission.facts import Fact, extract_facts
+from memory_pipelines.admission.clauses import Clause, clauses
+from memory_pipelines.admission.fact import Fact
+from memory_pipelines.admission.facts import extract_facts
 from memory_pipelines.admission.ontology import alternatives, cue, cues, predicate
 from memory_pipelines.admission.summary import summary_language
 from memory_pipelines.admission.validity import Claim, Mention, fold
+from memory_pipelines.admission.workflow import steps_of
+from memory_pipelines.admission.worth.model import Worth, worth_of_text
 from memory_pipelines.errors import IntegrityError
 from memory_pipelines.model import MemoryType, Owner, memory_id, unique
 
@@ -38,9 +40,10 @@ class Reading:
     small_talk: bool
     danger: bool
     asks: bool
-    life_event: bool
-    durable: bool
-    transient: bool
+    worth: Worth
+    steps: tuple[str, ...] = ()
+    unsure: bool = False
+    secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,43 +105,59 @@ def is_small_talk(text: str) -> bool:
     return not left and (core.search(text) is not None or not re.search(r"\w", text))
 
 
-def _danger(text: str, facts: Iterable[Fact]) -> bool:
+def _danger(said: Sequence[Clause], text: str, facts: Iterable[Fact]) -> bool:
     """Whether a text tells of harm that no health fact keeps. Errs towards keeping."""
     if any(predicate(f.predicate).category == "health" for f in facts):
         return False
     if not any(cue(lang, "safety").search(text) for lang in ("zh", "en")):
         return False
     denied = re.compile(r"没有?|不会?|\b(?:not|no|never|without)\b", re.I)
-    for clause in clauses(text):
+    for clause in said:
         found = cue(clause.language, "safety").search(clause.text)
         if found and clause.asserted and not denied.search(clause.text[: found.start()]):
             return True
     return False
 
 
-def read(row: Row) -> Reading:
-    """The reading of one slice's own text."""
+_NOTHING = Worth(0.0, 0.0, 1.0)
+
+
+def _unsure(text: str, said: Sequence[Clause]) -> bool:
+    """Whether a text only supposes, or doubts: it may matter for days, not for long."""
+    if said and all(clause.supposed for clause in said):
+        return True
+    return any(cue(lang, "doubt").search(text) for lang in ("zh", "en"))
+
+
+def read(row: Row, before: str = "", earlier: Sequence[Fact] = ()) -> Reading:
+    """The reading of one slice's own text; ``before`` is what the other side said last before it, ``earlier`` what
+    its own
+    side stated last in the same session."""
     text: str = row["text"] or ""
+    if is_small_talk(text):
+        return Reading((), summary_language(text, row["language"] or ""), 0.0, True, False, False, _NOTHING)
     places = {e["surface"] for e in row["entities"] or [] if e["kind"] == "place" and e["surface"]}
-    facts = tuple(extract_facts(text, row["occurred_at"], row["language"] or "", places=places))
+    said = list(clauses(text))
+    facts = tuple(
+        extract_facts(
+            *(text, row["occurred_at"], row["language"] or ""), places=places, said=said, before=before, earlier=earlier
+        )
+    )
     covered = sum(end - start for start, end in {(f.start, f.end) for f in facts})
-    language = summary_language(text, row["language"] or "")
-    script = language_of(text)
     asks = (
-        "?" in text
-        or "？" in text
-        or any(cue(script, "question").search(c.text) for c in clauses(text) if not c.asserted)
+        "?" in text or "？" in text or any(cue(c.language, "question").search(c.text) for c in said if not c.asserted)
     )
     return Reading(
         facts=facts,
-        language=language,
+        language=summary_language(text, row["language"] or ""),
         coverage=round(min(1.0, covered / max(1, len(text.strip()))), 4),
-        small_talk=is_small_talk(text),
-        danger=_danger(text, facts),
+        small_talk=False,
+        danger=_danger(said, text, facts),
         asks=asks,
-        life_event=bool(cue(script, "life_event").search(text) and cue(script, "first_person").search(text)),
-        durable=cue(script, "durable").search(text) is not None,
-        transient=cue(script, "transient").search(text) is not None,
+        worth=worth_of_text(text),
+        steps=steps_of(text),
+        unsure=not facts and _unsure(text, said),
+        secret=not facts and any(cue(lang, "secret").search(text) for lang in ("zh", "en")),
     )
 
 
@@ -172,13 +191,34 @@ def _fact_entities(claim: Claim) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+REPLY_REACH = timedelta(hours=24)
+
+
+def _before(rows: Sequence[Row]) -> Iterator[str]:
+    """What the other side said last before each row of an owner: of the slice before in its session, at most a day ago;
+    where there is none, what its own replies begin with, since they may have opened it."""
+    last: dict[str | None, Row] = {}
+    for row in rows:
+        earlier = last.get(row["session_id"])
+        near = earlier and row["occurred_at"] - (earlier["ended_at"] or earlier["occurred_at"]) <= REPLY_REACH
+        lines = ((earlier if near and earlier else row)["reply_text"] or "").splitlines()
+        yield (lines[-1] if near else lines[0]) if lines else ""
+        last[row["session_id"]] = row
+
+
 def candidates(owner: Owner, rows: list[Row]) -> list[Candidate]:
-    """All candidates of one owner: an episode per slice, then all claims. ``rows`` as of ``by_owner``."""
-    readings = {row["slice_id"]: read(row) for row in rows}
-    made = [
-        Candidate(owner, MemoryType.EPISODIC, (row,), readings[row["slice_id"]], canonical_entities(row))
-        for row in rows
-    ]
+    """All candidates of one owner: an episode or workflow per slice, then all claims. ``rows`` as of ``by_owner``."""
+    readings: dict[str, Reading] = {}
+    stated_last: dict[str | None, tuple[Fact, ...]] = {}
+    for row, before in zip(rows, _before(rows), strict=True):
+        reading = readings[row["slice_id"]] = read(row, before, stated_last.get(row["session_id"], ()))
+        if reading.facts:
+            stated_last[row["session_id"]] = reading.facts
+    made = []
+    for row in rows:
+        reading = readings[row["slice_id"]]
+        kind = MemoryType.PROCEDURAL if reading.steps else MemoryType.EPISODIC
+        made.append(Candidate(owner, kind, (row,), reading, canonical_entities(row)))
     mentions = [Mention(fact, row) for row in rows for fact in readings[row["slice_id"]].facts]
     for claim in fold(mentions):
         stated = tuple(claim.rows)

@@ -6,65 +6,65 @@ Questions, hypotheticals, quotations and what is said of third persons state not
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memory_pipelines.admission.clauses import Clause, clauses
-from memory_pipelines.admission.dates import MONTHS, DateHit, find_date
+from memory_pipelines.admission.additions import continued, correction, scheduled
+from memory_pipelines.admission.clauses import Clause, clauses, language_of
+from memory_pipelines.admission.context import answered, taken_for_granted, turned_round
+from memory_pipelines.admission.dates import MONTHS, DateHit, find_date, next_day
+from memory_pipelines.admission.fact import Fact
 from memory_pipelines.admission.ontology import (
     FAMILY,
     Pattern,
+    any_pattern,
+    cue,
     is_place,
     patterns,
     predicate,
     predicates,
-    relations,
 )
 from memory_pipelines.admission.subject import OTHER, SELF, Phrase, grammar, read_phrase, strip, variants
-from memory_pipelines.admission.values import acceptable, article, canonical, shape, split_values
+from memory_pipelines.admission.values import acceptable, article, canonical, seat, shape, split_values
+from memory_pipelines.stores.vault import has_token
 
-_FAMILY_PREDICATES = frozenset(
-    (
-        *("allergy", "condition", "diet", "likes", "dislikes"),
-        *("home_city", "hometown", "job", "employer", "birthday", "language"),
-    )
+_OWN_ONLY = frozenset(("order_number", "contact", "nickname", "invoice_title", "family_member", "pronouns"))
+"""What is only told of the speaker; everything else may be a relative's."""
+PHRASES = frozenset(
+    ("schedule", "habit", "skill", "size", "address", "invoice_title", "condition", "age", "origin", "diet")
 )
+"""Predicates whose value is a phrase: no list is cut, and it may be longer than a name."""
+_LONGEST = {"zh": 30, "en": 14}
 
 _GERUND = {"going": "go", "flying": "fly", "travelling": "travel", "traveling": "travel", "moving": "move"}
 _GERUND |= {"heading": "head", "driving": "drive"}
 _PRO_DROP, _HEDGED = 0.85, 0.6
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One claim of one clause. ``predicate`` is ``family.<relation>.<name>`` when it is about a relative.
-
-    ``value`` is canonical, ``object`` as said; ``key`` tells plans apart; ``ends`` closes the value
-    (an empty ``value``: any) instead of stating it; ``strength`` in [0, 1]; ``start``, ``end`` and
-    ``sentence`` are spans of the text; ``day`` is an ISO date or empty."""
-
-    predicate: str
-    value: str
-    object: str
-    language: str
-    strength: float
-    start: int
-    end: int
-    sentence: tuple[int, int]
-    ends: bool = False
-    key: str = ""
-    day: str = ""
-
-    @property
-    def base(self) -> str:
-        return self.predicate.rsplit(".", 1)[-1]
+_DENIAL = {
+    "zh": re.compile("(?:并|也)?不是(?P<v>[^，。]{1,10})"),
+    "en": re.compile(r"(?:it is |its )?not (?:in |to |at )?(?P<v>(?:an? |the |two )?[\w' -]{2,24})", re.I),
+}
+"""What is denied before the right thing is said: "not a parrot, we have a corgi"."""
+_TIME = {
+    "zh": r"(?:上午|下午|早上|晚上|中午|凌晨)?\d{1,2}(?:点半?|[:：]\d{2})(?:\d{1,2}分)?",
+    "en": r"(?:\d{1,2}(?:[:.]\d\d)? ?(?:am|pm|a\.m\.|p\.m\.|o'clock)|noon)",
+}
+_REGULAR = {
+    "zh": re.compile(
+        rf"每?(?P<day>周[一二三四五六日天])的?(?P<time>{_TIME['zh']})(?:我们?|都|要)*开?(?P<event>[\u4e00-\u9fff]{{0,3}}(?:例会|晨会|周会|会|课))"
+    ),
+    "en": re.compile(
+        rf"every (?P<day>\w+day) at (?P<time>{_TIME['en']}) we have (?:our |a |the )?(?P<event>(?:\w+ )?meeting)", re.I
+    ),
+}
+_PRONOUN = {"zh": re.compile("[他她](?!们)"), "en": re.compile(r"(?:he|she)\b ?", re.I)}
+"""A pronoun that goes on about the relative who was named last."""
 
 
 def _who_predicate(who: str, base: str) -> str | None:
     if who == SELF:
         return base
-    return f"{who}.{base}" if base in _FAMILY_PREDICATES else None
+    return None if base in _OWN_ONLY else f"{who}.{base}"
 
 
 def _plan(
@@ -110,16 +110,25 @@ def _made(
         value, shown, key, day = _plan(pattern, match, hit, lang, common.ends)
         return [replace(common, value=value, object=shown, key=key, day=day)]
     if pattern.predicate == "schedule":
+        if "time" not in match.groupdict():
+            shown = match["v"].strip()
+            if regular := _REGULAR[lang].search(shown):
+                event, time = canonical(regular["day"] + regular["event"]), regular["time"]
+                value, shown = scheduled(event, time, lang)
+                return [replace(common, value=value, object=shown, key=event)]
+            return [replace(common, value=canonical(shown), object=shown, key=canonical(shown))]
         event = re.sub("^每|的", "", canonical(match["v"]))
-        value, shown = _scheduled(event, match["time"], lang)
+        value, shown = scheduled(event, match["time"], lang)
         return [replace(common, value=value, object=shown, key=event)]
-    if pattern.predicate == "birthday":
-        found = find_date(match["v"], at.date(), lang)
-        if found is None:
-            return []
-        born = found.day
-        shown = f"{born.month}月{born.day}日" if lang == "zh" else f"{born.day} {MONTHS[born.month - 1]}"
-        return [replace(common, value=f"{born:%m-%d}", object=shown)]
+    if pattern.predicate in ("birthday", "anniversary"):
+        return _yearly(common, match["v"].strip(), at)
+    if pattern.predicate in PHRASES and not pattern.prefix and not (pattern.predicate == "condition" and lang == "en"):
+        shown = match["v"].strip()
+        key = re.sub(r"[\d一二三四五六七八九十百两.]+.*$", "", canonical(shown)) if pattern.predicate == "size" else ""
+        return [replace(common, value=canonical(shown), object=shown, key=key)]
+    if pattern.predicate == "seat_preference":
+        value, shown = seat(match["v"])
+        return [replace(common, value=value, object=shown)]
     facts, taste = [], pattern.predicate in ("likes", "dislikes")
     for value in split_values(match["v"], lang, predicates()[pattern.predicate].cardinality == "multi", taste):
         if pattern.unless and pattern.unless.search(value):
@@ -132,13 +141,27 @@ def _made(
     return facts
 
 
+def _yearly(common: Fact, said: str, at: datetime) -> list[Fact]:
+    """A day of the year; ``day`` is the next one, or that of the year that was named."""
+    found = find_date(said, at.date(), common.language)
+    if found is None:
+        return [replace(common, value=canonical(said), object=said)] if re.search("年|19|20", said) else []
+    born = found.day
+    shown = f"{born.month}月{born.day}日" if common.language == "zh" else f"{born.day} {MONTHS[born.month - 1]}"
+    return [replace(common, value=f"{born:%m-%d}", object=shown, day=next_day(born, at.date(), said).isoformat())]
+
+
 def _usable(pattern: Pattern, phrase: Phrase, hit: DateHit | None, at: datetime, negated: bool, context: str) -> bool:
     """Whether a pattern may be tried: its subject, date and context are there, and no future date speaks against it."""
+    if pattern.affirm and negated:
+        return False
+    if pattern.later and (hit is None or hit.day <= at.date()):
+        return False
     if pattern.raw or (pattern.explicit and not phrase.explicit) or (pattern.after and pattern.after != context):
         return False
     if pattern.dated:
         return negated or (hit is not None and hit.day >= at.date())
-    return hit is None or hit.day <= at.date()
+    return hit is None or hit.day <= at.date() or pattern.anytime
 
 
 def _matches(
@@ -147,13 +170,13 @@ def _matches(
     for text, negated in variants(phrase, clause.language):
         modes = ("noun",) if phrase.own and clause.language == "en" and phrase.who == SELF else ("verb", "noun")
         for mode in modes:
+            if any_pattern(clause.language, mode).match(text) is None:
+                continue
             for pattern in patterns(clause.language, mode):
-                if not _usable(pattern, phrase, hit, at, negated, context):
-                    continue
                 match = pattern.regex.match(text)
-                if match and (
-                    made := _made(pattern, match, clause, phrase.who, pattern.strength * strength, negated, hit, at)
-                ):
+                if match is None or not _usable(pattern, phrase, hit, at, negated, context):
+                    continue
+                if made := _made(pattern, match, clause, phrase.who, pattern.strength * strength, negated, hit, at):
                     return made
     return []
 
@@ -180,84 +203,51 @@ def _named_relative(clause: Clause, phrase: Phrase) -> list[Fact]:
     if not name:
         return []
     relation = phrase.who.removeprefix(FAMILY)
-    shown = f"{relation} {name}"
-    if clause.language == "zh":
-        shown = f"{relations()[relation]['zh_name']}{name}"
-    value = f"{relation}:{name.casefold()}"
-    return [Fact("family_member", value, shown, clause.language, 0.88, clause.start, clause.end, clause.sentence)]
+    told = f"{FAMILY}{relation}.name"
+    return [Fact(told, name.casefold(), name, clause.language, 0.88, clause.start, clause.end, clause.sentence)]
 
 
-def _scheduled(event: str, time: str, language: str) -> tuple[str, str]:
-    """(value, object) of a regular event at a time of day."""
-    return f"{event} {canonical(time)}", f"{event}{time}" if language == "zh" else f"{event} at {time}"
-
-
-def _correction(clause: Clause, last: Fact, correcting: bool) -> Fact | None:
-    """A bare value that corrects the fact just stated: "not London", 「不对，是杭州」, "no, wait, Leeds"."""
-    if last.base in ("plan", "birthday", "family_member", "pet") or not last.object:
-        return None
-    if clause.language == "zh":
-        denied = re.fullmatch("(?:而)?不是(?P<v>.{1,10})", clause.text)
-        stated = re.fullmatch(
-            "(?:是|应该是)?(?P<v>.{1,10})" if correcting else "(?:而?是|应该是)(?P<v>.{1,10})", clause.text
-        )
-        stated = stated if correcting or last.ends else None
-    else:
-        denied = re.fullmatch(
-            r"(?:and )?not (?:so much |really )?(?:in |to |at |a |an )?(?P<v>[\w' -]{2,30})", clause.text, re.I
-        )
-        pattern = (
-            r"(?:it is |i mean |i meant |make that |rather )*(?:in |to |at |a |an )?(?P<v>[\w'-]+(?: [\w'-]+){0,2})"
-        )
-        stated = re.fullmatch(pattern, clause.text, re.I) if correcting else None
-    match = denied or stated
-    if match is None:
-        return None
-    values = split_values(match["v"], clause.language, False)
-    if not values:
-        return None
-    value, shown = canonical(values[0]), values[0]
-    if last.base == "schedule":
-        value, shown = _scheduled(last.key, shown, clause.language)
-    return Fact(
-        *(last.predicate, value, shown, clause.language, last.strength, clause.start, clause.end, clause.sentence),
-        ends=bool(denied),
-        key=last.key,
-    )
-
-
-def _continues(clause: Clause, last: Fact) -> list[Fact]:
-    """Further items of an enumeration that commas cut: "peanuts, shellfish and eggs"."""
-    if clause.language != "en" or predicate(last.predicate).cardinality != "multi" or last.end > clause.start:
-        return []
-    if last.base in ("family_member", "pet", "language", "condition") or clause.sentence != last.sentence:
-        return []
-    if re.search(
-        r"\b(?:i|my|we|you|is|are|am|was|do|not|please|thanks|thank|can|so|it|he|she|they|have|the)\b",
-        clause.text,
-        re.I,
-    ):
-        return []
-    items = re.split(r"\s+(?:and|or)\s+", re.sub(r"^(?:and|or) ", "", clause.text))
-    if any(len(item.split()) > 2 for item in items):
-        return []
-    prefix = "no " if last.value.startswith("no ") else ""
-    return [
-        replace(last, value=prefix + canonical(v), object=prefix + v, start=clause.start, end=clause.end)
-        for item in items
-        for v in split_values(item, "en", False)
-    ]
-
-
-def extract_facts(text: str, at: datetime, language: str, *, places: Collection[str] = ()) -> list[Fact]:
-    """The facts that the speaker of ``text`` asserts at ``at``, in the order of the text; empty if none.
+def extract_facts(
+    text: str,
+    at: datetime,
+    language: str,
+    *,
+    places: Collection[str] = (),
+    said: Sequence[Clause] | None = None,
+    before: str = "",
+    earlier: Sequence[Fact] = (),
+) -> list[Fact]:
+    """The facts that the speaker of ``text`` asserts at ``at``, or takes for granted, in the order of the text.
 
     ``language`` (zh, en, mixed) is the text's; each clause is read by its own script. ``places``: casefolded
-    surfaces known to be places, which are never employers. Nothing else but the text takes part."""
+    surfaces known to be places, which are never employers. ``said``: the text's clauses, if they are at hand.
+    ``before``: the other side's turn that the text answers: it says what a bare value is, or is corrected.
+    ``earlier``: what
+    the speaker stated last in the conversation, which may be corrected too."""
+    said = list(clauses(text)) if said is None else said
+    facts = _stated(said, at, language, places)
+    if (before or earlier) and not any(f.base != "plan" for f in facts):
+        asserted = [clause for clause in said if clause.asserted]
+        facts = answered(asserted, before, at, lambda: _supposed_of(before, at, places) or earlier[-1:]) or facts
+    granted = [f for clause in said if not clause.asserted and not clause.supposed for f in taken_for_granted(clause)]
+    known_now = {(f.predicate, f.value) for f in facts}
+    return facts + [f for f in granted if (f.predicate, f.value) not in known_now and not _is_place(f, places)]
+
+
+def _supposed_of(before: str, at: datetime, places: Collection[str]) -> list[Fact]:
+    """What the other side takes for true of the speaker."""
+    turned = turned_round(before)
+    asserted = [replace(clause, asserted=not clause.supposed, hedged=False) for clause in clauses(turned)]
+    return _stated(asserted, at, language_of(turned), places)
+
+
+def _stated(said: Sequence[Clause], at: datetime, language: str, places: Collection[str]) -> list[Fact]:
     facts: list[Fact] = []
     topic, sentence, correcting = "", (-1, -1), False
     known = {place.casefold() for place in places}
-    for clause in clauses(text):
+    relative = ""
+    denied: tuple[str, Clause] | None = None
+    for clause in said:
         if clause.sentence != sentence:
             sentence = clause.sentence
             if clause.language == "en":
@@ -267,25 +257,48 @@ def extract_facts(text: str, at: datetime, language: str, *, places: Collection[
         if facts and not strip(clause.text + " ", grammar(clause.language)["correction"]).strip():
             correcting = True
             continue
-        said = topic or (SELF if clause.language == "zh" or language == "zh" else "")
-        found = _clause_facts(clause, at, said, 1.0 if topic else _PRO_DROP, facts[-1].base if facts else "")
+        dropped = clause.language == "zh" or language == "zh" or cue("en", "pro_drop").match(clause.text) is not None
+        whom = topic or (SELF if dropped else "")
+        text = clause
+        if relative and (pronoun := _PRONOUN[clause.language].match(clause.text)):
+            whom, text = relative, replace(clause, text=clause.text[pronoun.end() :])
+        found = _clause_facts(text, at, whom, 1.0 if topic else _PRO_DROP, facts[-1].base if facts else "")
         topic = found.who or topic
+        relative = topic if topic.startswith(FAMILY) else "" if topic == OTHER else relative
+        if not found.facts and found.who != OTHER:
+            loosely = [f for kind in ("anywhere", "presupposed") for f in taken_for_granted(clause, kind)]
+            found = _Found(found.who, loosely[:1] or _event(clause, at))
+        if not facts and not found.facts and (match := _DENIAL[clause.language].fullmatch(clause.text)):
+            denied = (match["v"], clause)
+        elif denied and (stated := [f for f in found.facts if not f.ends]):
+            values = split_values(denied[0], clause.language, False)
+            if values:
+                facts.append(replace(stated[0], value=canonical(values[0]), object=values[0], ends=True))
+            denied = None
         if not found.facts and facts:
-            corrected = _correction(clause, facts[-1], correcting)
+            corrected = correction(clause, facts[-1], correcting)
             if corrected:
                 if not corrected.ends and not facts[-1].ends:
                     facts.pop()
                 facts.append(corrected)
             else:
-                facts.extend(_continues(clause, facts[-1]))
+                facts.extend(continued(clause, facts[-1]))
         facts.extend(f for f in found.facts if not _is_place(f, known))
         correcting = correcting and not found.facts and clause.text.count(" ") < 1
     return facts
 
 
+_FIRM = re.compile(
+    r"\b(?:school|college|clinic|hospital|hotel|bank|museum|university|press|library)\b|学校|医院|酒店|大学|银行|公司",
+    re.I,
+)
+"""Places that people work for."""
+
+
 def _is_place(fact: Fact, places: Collection[str]) -> bool:
     """Whether an employer is really where somebody works."""
-    return fact.base == "employer" and (is_place(fact.value) or fact.object.casefold() in places)
+    named = fact.object.casefold()
+    return fact.base == "employer" and (is_place(fact.value) or (named in places and not _FIRM.search(named)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,4 +327,43 @@ def _clause_facts(clause: Clause, at: datetime, topic: str, inherited: float, co
     if clause.hedged:
         # A doubtful claim is worth keeping only where ignoring it could hurt.
         found = [f for f in found if predicate(f.predicate).category == "health"]
-    return _Found(phrase.who, [f for f in found if f.ends or f.base == "plan" or acceptable(f.value, f.language)])
+    return _Found(phrase.who, [f for f in found if _holds(f)])
+
+
+def _event(clause: Clause, at: datetime) -> list[Fact]:
+    """An event with a day to come that is named without a verb: "job interview in two days", 「周五体检」."""
+    hit = find_date(clause.text, at.date(), clause.language)
+    if clause.hedged or hit is None or hit.day <= at.date():
+        return []
+    left = clause.text[: hit.start].rstrip() + " " + clause.text[hit.end :]
+    match = cue(clause.language, "event_noun").search(left)
+    if match is None:
+        return []
+    shown = re.sub(r"^(?:the|my|our|an?|so|if|is) ", "", match[0].strip(), flags=re.I)
+    day = hit.day.isoformat()
+    key = shown.casefold()
+    told = f"have {article(shown)}" if clause.language == "en" else shown
+    return [
+        Fact(
+            "plan",
+            f"{day} {key}",
+            told,
+            clause.language,
+            0.8,
+            clause.start,
+            clause.end,
+            clause.sentence,
+            key=key,
+            day=day,
+        )
+    ]
+
+
+def _holds(fact: Fact) -> bool:
+    """Whether the value of a fact names something."""
+    if fact.ends or fact.base == "plan":
+        return True
+    if fact.base not in PHRASES:
+        return acceptable(fact.value, fact.language)
+    size = len(fact.value) if fact.language == "zh" else len(fact.value.split())
+    return 0 < size <= _LONGEST[fact.language] and not has_token(fact.value)

@@ -1,31 +1,29 @@
 """The gate: candidates to decisions and memories, for all subjects of a table at once.
 
-Belongs here: weights, thresholds, hard rules, promotion, permanence, the two result tables. Does not
-belong here: what the dimensions are made of, and anything that happens to a memory later.
+Belongs here: weights, thresholds, hard rules, promotion, permanence. Does not belong here: what the dimensions are
+made of, what the rows of the result hold (``rows``), and anything that happens to a memory later.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime
 
 import pyarrow as pa
 
 from memory_pipelines import tables
-from memory_pipelines.admission.dimensions import Snapshot, consequence, persistence, personalisation, structure
+from memory_pipelines.admission.dimensions import consequence, persistence, personalisation, structure, worth_of
 from memory_pipelines.admission.extract import Candidate, Row, by_owner, candidates
-from memory_pipelines.admission.ontology import FAMILY, Profile, predicate
+from memory_pipelines.admission.judged import DISCARD, LONG, SHORT, Judged, named_parts
+from memory_pipelines.admission.ontology import Profile, predicate
 from memory_pipelines.admission.ontology import profile as load_profile
-from memory_pipelines.admission.routing import Routing, route
-from memory_pipelines.admission.summary import episode_summary, fact_summary
+from memory_pipelines.admission.rows import decision_row, memory_row, routing_of, session_ends
+from memory_pipelines.admission.snapshot import Snapshot
 from memory_pipelines.admission.validity import PROMOTION_MENTIONS, frequent
-from memory_pipelines.model import WINDOW, Owner, Permanence, canonical_json, stable_hash, unique, utc
+from memory_pipelines.model import WINDOW, Owner, Permanence, stable_hash, utc
 
-SHORT_TERM = timedelta(days=9)
 SURE = 0.6
 HIGH_IMPACT = 0.7
-LONG, SHORT, DISCARD = "long", "short", "discard"
 
 
 @dataclass(frozen=True)
@@ -36,20 +34,6 @@ class Admitted:
 
     decisions: pa.Table
     memories: pa.Table
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A candidate with its dimensions, score, the rule that decided and the outcome."""
-
-    candidate: Candidate
-    persistence: float
-    structure: float
-    personalisation: float
-    score: float
-    arm: str
-    rule: str
-    outcome: str
 
 
 def arm_of(owner: Owner, profile: Profile) -> str:
@@ -69,15 +53,18 @@ def _hard_rule(candidate: Candidate, profile: Profile, as_of: datetime) -> tuple
     row, reading = candidate.row, candidate.reading
     if profile.small_talk and reading.small_talk:
         return "small_talk", DISCARD
+    if reading.secret:
+        return "secret", DISCARD
     if reading.danger:
         return "health", LONG
-    if candidate.category == "transient_reasoning":
+    worth = worth_of(reading)
+    if candidate.category == "transient_reasoning" and worth < 1:
         return "transient_reasoning", DISCARD
-    if candidate.category == "chit_chat" and not candidate.entities:
+    if candidate.category == "chit_chat" and not candidate.entities and worth < 0.5:
         return "chit_chat", DISCARD
     if row["impact_final"] and (row["decision_impact"] or 0.0) > HIGH_IMPACT:
         return "impact", LONG
-    if candidate.category == "inquiry" and (reading.asks or row["intent"] != "out_of_scope"):
+    if candidate.category == "inquiry" and worth == 0.5 and (reading.asks or row["intent"] != "out_of_scope"):
         if as_of < row["occurred_at"] + WINDOW:
             return "open_inquiry", SHORT
         if (row["feedback"] or "none") == "none":
@@ -88,20 +75,21 @@ def _hard_rule(candidate: Candidate, profile: Profile, as_of: datetime) -> tuple
 def judge(candidate: Candidate, profile: Profile, snapshot: Snapshot, as_of: datetime) -> Judged:
     """The decision on one candidate by itself (promotion by repetition comes after)."""
     p, s, z = (
-        persistence(candidate, profile),
-        structure(candidate, profile),
-        personalisation(candidate, profile, snapshot),
+        persistence(candidate),
+        structure(candidate),
+        personalisation(candidate, snapshot),
     )
     weighted = zip(profile.weights, (p.value, s.value, z.value), strict=True)
     score = round(sum(weight * value for weight, value in weighted), 4)
     arm = arm_of(candidate.owner, profile)
+    long_from = profile.arm_b_long if arm == "B" else profile.long
     if decided := _hard_rule(candidate, profile, as_of):
         rule, outcome = decided
     else:
         rule = "score"
-        long = profile.arm_b_long if arm == "B" else profile.long
-        outcome = LONG if score >= long else SHORT if score >= profile.short else DISCARD
-    return Judged(candidate, p.value, s.value, z.value, score, arm, rule, outcome)
+        outcome = LONG if score >= long_from else SHORT if score >= profile.short else DISCARD
+    parts = named_parts(persistence=p, structure=s, personalisation=z)
+    return Judged(candidate, p.value, s.value, z.value, parts, score, arm, long_from, rule, outcome)
 
 
 def _windows(rows: Sequence[Row]) -> list[list[Row]]:
@@ -167,131 +155,6 @@ def permanence_of(judged: Judged) -> Permanence:
     return Permanence.SHORT
 
 
-def _trust(candidate: Candidate) -> float:
-    """How far to believe it: what people say of themselves .8, of relatives .7; + .05 per repetition to .95;
-    an episode is a record of what was said, .85."""
-    if candidate.claim is None:
-        return 0.85
-    base = 0.7 if candidate.predicate.startswith(FAMILY) else 0.8
-    return round(min(0.95, base + 0.05 * (len(candidate.rows) - 1)), 4)
-
-
-def _confidence(candidate: Candidate) -> float:
-    """That the reading is right. Facts: 1 − Π (1 − strength) over slices, .99 at most; episodes by their labels."""
-    row = candidate.row
-    if candidate.claim is None:
-        return round(0.6 + 0.15 * (row["intent"] not in (None, "out_of_scope")) + 0.15 * bool(candidate.entities), 4)
-    wrong = 1.0
-    for strength in sorted({m.row["slice_id"]: m.fact.strength for m in candidate.claim.mentions}.values()):
-        wrong *= 1 - strength
-    return round(min(0.99, 1 - wrong), 4)
-
-
-def _structured(candidate: Candidate) -> dict[str, Any]:
-    row = candidate.row
-    if candidate.claim is None:
-        named = {
-            "category": candidate.category,
-            "intent": row["intent"],
-            "action": row["action"],
-            "reason": row["reason"],
-        }
-        told = {"feedback": row["feedback"], "emotion": row["emotion"], "mentions": len(candidate.rows)}
-        return {k: v for k, v in (named | told).items() if v not in (None, "", "none")}
-    fact = candidate.claim.fact
-    parts = fact.predicate.split(".")
-    evidence = [
-        {"slice_id": m.row["slice_id"], "start": m.fact.start, "end": m.fact.end} for m in candidate.claim.mentions
-    ]
-    triple = {
-        "subject": parts[1] if len(parts) > 1 else "self",
-        "predicate": fact.base,
-        "object": fact.object,
-        "value": fact.value,
-        "category": candidate.category,
-        "evidence": evidence,
-    }
-    return triple | ({"date": fact.day} if fact.day else {})
-
-
-def _routing(judged: Judged, profile: Profile) -> Routing:
-    candidate, row, claim = judged.candidate, judged.candidate.row, judged.candidate.claim
-    followed = 0.0 if claim else consequence(row["feedback"])
-    text = fact_summary(claim.fact, profile, None) if claim else row["text"] or ""
-    return route(candidate.kind, candidate.category, judged.structure, len(candidate.entities), followed, text)
-
-
-def _decision_row(judged: Judged, routing: Routing, profile: Profile) -> Row:
-    candidate, row = judged.candidate, judged.candidate.row
-    return {
-        "tenant": candidate.owner.tenant,
-        "subject": candidate.owner.subject,
-        "memory_id": candidate.memory_id,
-        "slice_id": row["slice_id"],
-        "memory_type": candidate.kind.value,
-        "permanence": permanence_of(judged).value,
-        "persistence": judged.persistence,
-        "structure": judged.structure,
-        "personalisation": judged.personalisation,
-        "score": judged.score,
-        "arm": judged.arm,
-        "rule": judged.rule,
-        "outcome": judged.outcome,
-        "stores": list(routing.stores) if judged.outcome != DISCARD else [],
-        "fit": canonical_json(routing.fit),
-        "scenario": profile.label,
-        "model_set": row["model_set"],
-        "occurred_at": row["occurred_at"],
-        "owner": row["owner"],
-        "bucket": row["bucket"],
-    }
-
-
-def _memory_row(judged: Judged, routing: Routing, profile: Profile) -> Row:
-    candidate, row, claim = judged.candidate, judged.candidate.row, judged.candidate.claim
-    impacts = [r["decision_impact"] for r in candidate.rows if r["decision_impact"] is not None]
-    text: str = row["text"] or ""
-    if claim:
-        start, end = claim.fact.sentence
-        text = text[start:end].strip()
-        summary = fact_summary(claim.fact, profile, claim.valid_to)
-    else:
-        summary = episode_summary(row, profile, candidate.language)
-    last = max(r["ended_at"] or r["occurred_at"] for r in candidate.rows)
-    return {
-        "tenant": candidate.owner.tenant,
-        "subject": candidate.owner.subject,
-        "memory_id": candidate.memory_id,
-        "memory_type": candidate.kind.value,
-        "permanence": permanence_of(judged).value,
-        "term": judged.outcome,
-        "summary": summary,
-        "text": text,
-        "language": candidate.language,
-        "predicate": candidate.predicate,
-        "value": candidate.value,
-        "structured": canonical_json(_structured(candidate)),
-        "confidence": _confidence(candidate),
-        "trust": _trust(candidate),
-        "score": judged.score,
-        "slice_ids": [r["slice_id"] for r in candidate.rows],
-        "own_turn_ids": unique(turn for r in candidate.rows for turn in r["own_turn_ids"]),
-        "source_turn_ids": unique(turn for r in candidate.rows for turn in r["source_turn_ids"] or []),
-        "entities": list(candidate.entities),
-        "intent": row["intent"],
-        "decision_impact": max(impacts) if impacts else None,
-        "occurred_at": row["occurred_at"],
-        "valid_from": claim.valid_from if claim else None,
-        "valid_to": claim.valid_to if claim else None,
-        "expires_at": last + SHORT_TERM if judged.outcome == SHORT else None,
-        "stores": list(routing.stores),
-        "path": "rules" if claim else "rules+small_model",
-        "model_set": row["model_set"],
-        "owner": row["owner"],
-        "bucket": row["bucket"],
-    }
-
-
 def admit(
     slices: pa.Table, snapshot: Snapshot, *, scenario: str, as_of: datetime, profile: Profile | None = None
 ) -> Admitted:
@@ -305,12 +168,13 @@ def admit(
     decisions: list[Row] = []
     memories: list[Row] = []
     for owner, rows in by_owner(slices, as_of):
+        ends = session_ends(rows)
         judged = promote([judge(c, profile, snapshot, as_of) for c in candidates(owner, rows)])
         for item in sorted(judged, key=lambda j: (j.candidate.row["occurred_at"], j.candidate.memory_id)):
-            routing = _routing(item, profile)
-            decisions.append(_decision_row(item, routing, profile))
+            routing, kept = routing_of(item, profile), permanence_of(item)
+            decisions.append(decision_row(item, kept, routing, profile, snapshot.version))
             if item.outcome != DISCARD:
-                memories.append(_memory_row(item, routing, profile))
+                memories.append(memory_row(item, kept, routing, profile, ends))
     return Admitted(
         pa.Table.from_pylist(decisions, schema=tables.DECISIONS.schema),
         pa.Table.from_pylist(memories, schema=tables.MEMORIES.schema),

@@ -4,7 +4,7 @@ Belongs here: loading and compiling what ``data/*.yaml`` says. Does not belong h
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -32,6 +32,12 @@ class Predicate:
     templates: Mapping[str, str]
     opposite: str = ""
 
+    @property
+    def remembers_end(self) -> bool:
+        """Whether an ending tells something where nothing was known: "I no longer live in Paris" does, "I am not
+        allergic to cats" does not."""
+        return self.category not in ("health", "order") and self.name not in ("name", "language", "birthday")
+
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
@@ -48,6 +54,9 @@ class Pattern:
     raw: bool = False
     dated: bool = False
     explicit: bool = False
+    affirm: bool = False
+    later: bool = False
+    anytime: bool = False
     unless: re.Pattern[str] | None = None
 
 
@@ -61,10 +70,9 @@ class Profile:
     long: float
     short: float
     small_talk: bool
-    life_event: float
-    arm_b_share: float
     arm_b_long: float
     who: Mapping[str, str]
+    arm_b_share: float = 0.0
 
     @property
     def label(self) -> str:
@@ -97,9 +105,7 @@ def profile(scenario: str) -> Profile:
         long=row["long"],
         short=row["short"],
         small_talk=row["small_talk"],
-        life_event=row["life_event"],
-        arm_b_share=row["experiment"]["share"],
-        arm_b_long=row["experiment"]["long"],
+        arm_b_long=row["arm_b"]["long"],
         who=row["who"],
     )
 
@@ -119,8 +125,11 @@ def predicates() -> Mapping[str, Predicate]:
 
 
 def predicate(name: str) -> Predicate:
-    """The ontology's entry of a predicate; ``family.<relation>.<base>`` has that of its base."""
-    return predicates()[name.rsplit(".", 1)[-1]]
+    """The ontology's entry of a predicate; ``family.<relation>.<base>`` has that of its base, but for names: a person
+    has
+    one name, and as many sons as there are names of sons."""
+    base = name.rsplit(".", 1)[-1]
+    return predicates()["relative_name" if base == "name" and name.startswith(FAMILY) else base]
 
 
 @cache
@@ -180,18 +189,68 @@ def value_lists(language: str) -> tuple[frozenset[str], tuple[str, ...], frozens
 
 
 @cache
-def patterns(language: str, mode: str) -> tuple[Pattern, ...]:
-    """The patterns of one language and mode (``verb`` or ``noun``), in order of preference."""
+def loose(language: str, kind: str) -> tuple[tuple[str, re.Pattern[str], float], ...]:
+    """(predicate, pattern, strength) of what a question takes for granted (``presupposed``), or what is said of the
+    speaker
+    ``anywhere`` in a clause; ``v`` is the value, ``rel`` whose it is."""
     data = _read("patterns.yaml")
+    macros = _macros(data)
+    return tuple(
+        (row["p"], re.compile(_expanded(row["re"], macros), 0 if language == "zh" else re.I), row["s"])
+        for row in data[kind][language]
+    )
+
+
+@cache
+def questions(language: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """(predicate, pattern of a question that asks for it), in order of preference."""
+    rows = _read("patterns.yaml")["questions"][language]
+    return tuple((name, re.compile(source, re.I)) for name, source in rows.items())
+
+
+def _any_of(patterns_: Iterable[re.Pattern[str]]) -> re.Pattern[str]:
+    """One pattern that matches where any of them does: what holds nothing is told in one step."""
+    bodies = []
+    for pattern in patterns_:
+        source = re.sub(r"\(\?P<\w+>", "(?:", pattern.pattern)
+        bodies.append(f"(?i:{source})" if pattern.flags & re.I else f"(?:{source})")
+    return re.compile("|".join(bodies))
+
+
+@cache
+def any_pattern(language: str, mode: str) -> re.Pattern[str]:
+    """What any of ``patterns`` matches."""
+    return _any_of(pattern.regex for pattern in patterns(language, mode))
+
+
+@cache
+def any_loose(language: str, kind: str) -> re.Pattern[str]:
+    """What any of ``loose`` finds."""
+    return _any_of(pattern for _, pattern, _ in loose(language, kind))
+
+
+def _macros(data: Mapping[str, Any]) -> dict[str, str]:
     macros = dict(data["macros"])
     for lang in LANGUAGES:
         forms = [form for row in relations().values() for form in row[lang].split("|")]
         macros[f"{lang}_relation"] = alternatives(forms)
+    return macros
+
+
+def _expanded(source: str, macros: Mapping[str, str]) -> str:
+    for name, body in macros.items():
+        source = source.replace(f"<{name}>", f"(?:{body})")
+    return source
+
+
+@cache
+def patterns(language: str, mode: str) -> tuple[Pattern, ...]:
+    """The patterns of one language and mode (``verb`` or ``noun``), in order of preference."""
+    data = _read("patterns.yaml")
+    macros = _macros(data)
     made = []
     for row in data[language][mode]:
-        source = row["re"]
-        for name, body in macros.items():
-            source = source.replace(f"<{name}>", f"(?:{body})")
+        source = _expanded(row["re"], macros)
         cased = row.get("cased") or language == "zh"
         unless = row.get("unless")
         made.append(
@@ -207,6 +266,9 @@ def patterns(language: str, mode: str) -> tuple[Pattern, ...]:
                 raw=row.get("raw", False),
                 dated=row.get("dated", False),
                 explicit=row.get("explicit", False),
+                affirm=row.get("affirm", False),
+                later=row.get("later", False),
+                anytime=row.get("anytime", False),
                 unless=re.compile(unless, re.I) if unless else None,
             )
         )

@@ -39,7 +39,9 @@ def grammar(language: str) -> dict[str, re.Pattern[str]]:
         "marker": re.compile(rf"(?:{marker})(?:[\s:,]+|$)", re.I),
         "adverb": re.compile(rf"(?:(?:{adverb})\s+)+", re.I),
         "family": re.compile(
-            rf"(?:my|our) (?:\w+ )?(?P<rel>{kin})(?P<own>'s)?(?P<name> (?-i:[A-Z])\w+)?(?:\s+|$)", re.I
+            rf"(?:(?:my|our) (?:\w+ )?|(?:the )?(?=(?:mum|mam|mom|dad|mother|father|gran|granddad|grandad|grandma|grandpa|nan|wife"  # noqa: E501
+            rf"|husband|hubby)\b))(?P<rel>{kin})(?P<own>'s)?(?P<name>,? (?-i:[A-Z])\w+)?(?:,? +| *$)",
+            re.I,
         ),
         "other": re.compile(
             rf"(?:{other}|my (?:\w+ )?(?:friend|colleague|coworker|boss|neighbou?r|roommate)s?)\b", re.I
@@ -85,12 +87,12 @@ def read_phrase(text: str, language: str, topic: str) -> Phrase:
     text = strip(text, rules["past"]) if past else text
     for kind in ("family", "other", "self"):
         match = rules[kind].match(text)
-        if match is None:
+        if match is None or (kind == "family" and language == "zh" and _bare(match)):
             continue
         groups = match.groupdict()
         rest = text[match.end() :]
         own = bool(groups.get("own"))
-        name = (groups.get("name") or "").strip()
+        name = (groups.get("name") or "").strip(", ")
         if kind == "family":
             who = FAMILY + relation_of()[groups["rel"].casefold()]
             if own and language == "en" and not rest.casefold().startswith(("name", "birthday", "job")):
@@ -99,6 +101,11 @@ def read_phrase(text: str, language: str, topic: str) -> Phrase:
             who = OTHER if kind == "other" else SELF
         return Phrase(who, rest, True, own, past, name)
     return Phrase(topic, text, False, False, past)
+
+
+def _bare(match: re.Match[str]) -> bool:
+    """Whether one character stands for a relative without "my": 哥 alone may begin any word."""
+    return match["rel"] in ("哥", "弟", "姐", "妹", "娃") and match.start("rel") == match.start()
 
 
 def variants(phrase: Phrase, language: str) -> Iterator[tuple[str, bool]]:

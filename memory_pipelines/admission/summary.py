@@ -10,7 +10,7 @@ from datetime import date, datetime
 from typing import Any
 
 from memory_pipelines.admission.dates import MONTHS
-from memory_pipelines.admission.facts import Fact
+from memory_pipelines.admission.fact import Fact
 from memory_pipelines.admission.ontology import FAMILY, Profile, phrases, predicate, relations
 from memory_pipelines.stores.vault import uncut
 

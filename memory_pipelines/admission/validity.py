@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from memory_pipelines.admission.facts import Fact
+from memory_pipelines.admission.fact import Fact
 from memory_pipelines.admission.ontology import predicate
 from memory_pipelines.model import WINDOW
 
@@ -91,8 +91,10 @@ def fold(mentions: Iterable[Mention]) -> list[Claim]:
     """The claims of one subject from all its mentions, in event-time order of their first mention.
 
     A newer value of a single-valued predicate closes the older at the newer's time; a repeated value
-    joins the open claim; an ending closes it without a successor; a value that comes back after it was
-    closed is a new claim. The result does not depend on the order of ``mentions``."""
+    joins the open claim; an ending closes it without a successor, and where nothing of the kind was known, it is a
+    claim that
+    was over when it was made; a value that comes back after it was closed is a new claim. The result does not depend
+    on the order of ``mentions``."""
     by_slice: dict[tuple[datetime, str], list[Mention]] = defaultdict(list)
     for mention in sorted(mentions, key=lambda m: m.order):
         by_slice[mention.at, mention.row["slice_id"]].append(mention)
@@ -101,8 +103,12 @@ def fold(mentions: Iterable[Mention]) -> list[Claim]:
     for key in sorted(by_slice):
         for mention in _one_slice(by_slice[key]):
             fact, (name, slot) = mention.fact, _slot(mention.fact)
+            slot = _meant(current[name], slot, fact)
             if fact.ends:
-                _end(current[name], slot, fact, mention.at)
+                ended = [_end(current[n], slot, fact, mention.at) for n in _of_kin(name)]
+                known = any(c.fact.predicate == name and c.fact.value == fact.value for c in claims)
+                if not any(ended) and not known and fact.object and predicate(name).remembers_end:
+                    claims.append(Claim([mention], mention.at))
                 continue
             if opposite := predicate(name).opposite:
                 _close(current[name.removesuffix(fact.base) + opposite], slot, mention.at)
@@ -116,17 +122,40 @@ def fold(mentions: Iterable[Mention]) -> list[Claim]:
     return claims
 
 
+def _meant(open_claims: dict[str, Claim], slot: str, fact: Fact) -> str:
+    """The open slot that a shorter key means: 例会 after 周一例会, "meeting" after "monday meeting"."""
+    if predicate(fact.predicate).cardinality != "keyed" or not slot or slot in open_claims:
+        return slot
+    longer = [known for known in open_claims if known.endswith(slot) or slot.endswith(known)]
+    return longer[0] if len(longer) == 1 else slot
+
+
+_CHILDREN = ("child", "son", "daughter")
+
+
+def _of_kin(name: str) -> list[str]:
+    """The predicates that an ending may mean: "my child is not called Rory" that of a son too."""
+    parts = name.split(".")
+    if len(parts) == 3 and parts[1] in _CHILDREN and parts[2] == "name":
+        return [f"{parts[0]}.{relation}.name" for relation in _CHILDREN]
+    return [name]
+
+
 def _close(open_claims: dict[str, Claim], slot: str, at: datetime) -> None:
     if held := open_claims.pop(slot, None):
         held.valid_to = at
 
 
-def _end(open_claims: dict[str, Claim], slot: str, fact: Fact, at: datetime) -> None:
-    """Close what an ending names; one that names nothing closes all values of its predicate."""
+def _end(open_claims: dict[str, Claim], slot: str, fact: Fact, at: datetime) -> bool:
+    """Close what an ending names; one that names nothing closes all values of its predicate. False if there was
+    none."""
     if not (fact.key or fact.value):
+        found = bool(open_claims)
         for name in list(open_claims):
             _close(open_claims, name, at)
-        return
+        return found
     held = open_claims.get(slot)
     if held and fact.value in ("", held.fact.value):
         _close(open_claims, slot, at)
+        return True
+    return False

@@ -27,7 +27,7 @@ _TAILS = {
         r"|any longer|currently|please|though|again|most|best|the most|at all|instead|already|recently|lately|to"
         r"|yesterday"
         r"|earlier|(?:as of|because|since|so|but|when|which|who|that|with|near|until|if|every|after|before) .*"
-        r"|for (?:\d|many|a few|over|about|the past|work|years).*|(?:last|this|next) \w+"
+        r"|for (?:\d|many|a few|over|about|the past|work|years|one|two|three|four|five|six|seven|eight|nine|ten|twenty|ages|some).*|(?:last|this|next) \w+"  # noqa: E501
         r"|\w+ (?:years?|months?|weeks?) ago)|[^\w)])+$",
         re.I,
     ),
@@ -113,6 +113,17 @@ def article(noun: str) -> str:
     if re.match(r"(?:an?|the|two|three|four|\d) ", noun, re.I) or not noun.isascii():
         return noun
     return f"{'an' if noun[0].lower() in 'aeiou' else 'a'} {noun}"
+
+
+def seat(said: str) -> tuple[str, str]:
+    """(canonical value, display form) of a kind of seat: "window seats" and 靠窗的座位 are one."""
+    shown = re.sub(
+        r"^(?:an?|the) |(?:的)?(?:座位|位置|位子|座)$|(?<=window)(?: seats?)|(?<=aisle)(?: seats?)",
+        "",
+        said.strip(),
+        flags=re.I,
+    )
+    return canonical(shown), shown
 
 
 def shape(pattern: Pattern, match: re.Match[str], value: str, language: str) -> tuple[str, str]:

@@ -1,15 +1,17 @@
 """Dimensions, routing, validity, summaries and the package data, each by itself."""
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from memory_pipelines.admission.dimensions import Snapshot, persistence, personalisation, structure
+from memory_pipelines.admission.dimensions import persistence, personalisation, structure
 from memory_pipelines.admission.extract import candidates
 from memory_pipelines.admission.ontology import LANGUAGES, Predicate, patterns, predicates, profile, relations
 from memory_pipelines.admission.routing import route
+from memory_pipelines.admission.snapshot import Snapshot
 from memory_pipelines.admission.summary import episode_summary, gist, summary_language
 from memory_pipelines.admission.validity import frequent
 from memory_pipelines.model import MemoryType, Owner
@@ -20,10 +22,11 @@ SERVICE = profile("customer_service")
 FEDEX = {"surface": "FedEx", "canonical": "carrier/fedex", "kind": "carrier"}
 
 
-def test_snapshot_runs_from_all_to_nobody() -> None:
-    snapshot = Snapshot("v1", 100, {"a": 100, "b": 9, "over": 500})
+def test_distinctiveness_runs_from_all_to_few() -> None:
+    snapshot = Snapshot("v1", 100, {"a": 100, "b": 9, "over": 500, "alone": 0})
     assert snapshot.distinctiveness(("a",)) == 0.0
-    assert snapshot.distinctiveness(("unseen",)) == 1.0
+    assert snapshot.distinctiveness(("unseen",)) == round(1 - math.log(3) / math.log(101), 4)
+    assert snapshot.distinctiveness(("alone",)) == 1.0
     assert snapshot.distinctiveness(("a", "b")) == pytest.approx(0.501, abs=1e-3)
     assert snapshot.distinctiveness(("over",)) == 0.0
     assert Snapshot().distinctiveness(("a",)) == snapshot.distinctiveness(()) == 0.5
@@ -40,9 +43,10 @@ def test_dimensions_are_bounded_and_explain_themselves(slice_row: Make) -> None:
         reason="late",
     )
     (episode,) = candidates(ANN, [row])
-    p, s, z = persistence(episode, SERVICE), structure(episode, SERVICE), personalisation(episode, SERVICE, Snapshot())
-    assert p.parts == {"horizon": 0.6, "consequence": 1.0, "impact": 1.0, "life_event": 0.0, "cues": 0.1}
-    assert p.value == 1.0
+    p, s, z = persistence(episode), structure(episode), personalisation(episode, Snapshot())
+    assert p.parts == {"horizon": p.parts["horizon"], "consequence": 1.0, "impact": 1.0}
+    assert 0.05 <= p.parts["horizon"] <= 0.9
+    assert p.value == round(1 - (1 - p.parts["horizon"]) * 0.4 * 0.6, 4)
     assert s.parts["entities"] == 0.65
     assert z.value == round(0.4 * z.parts["core"] + 0.3 * 0.5 + 0.3 * 1.0, 4)
 
@@ -52,7 +56,7 @@ def test_structure_orders_triple_entities_and_text(slice_row: Make) -> None:
         candidates(ANN, [slice_row(1, text, entities=entities)])[-1]
         for text, entities in (("it rained again", []), ("FedEx again", [FEDEX]), ("I live in Leeds", []))
     )
-    values = [structure(c, SERVICE).value for c in (bare, named, fact)]
+    values = [structure(c).value for c in (bare, named, fact)]
     assert values == sorted(values)
     assert len(set(values)) == 3
 
@@ -60,7 +64,7 @@ def test_structure_orders_triple_entities_and_text(slice_row: Make) -> None:
 def test_facts_leave_less_to_the_episode(slice_row: Make) -> None:
     covered, free = (candidates(ANN, [slice_row(1, t)])[0] for t in ("I live in Leeds", "It rained in Leeds"))
     assert covered.reading.coverage == 1.0
-    assert persistence(covered, SERVICE).value < persistence(free, SERVICE).value
+    assert persistence(covered).value < persistence(free).value
 
 
 def test_routing_takes_one_or_two_and_three_for_a_preference() -> None:

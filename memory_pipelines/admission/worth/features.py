@@ -1,0 +1,138 @@
+"""What the worth model reads of a text: words, kinds of words, and signs.
+
+Belongs here: text to named features. Does not belong here: weights (``model``). A feature depends on the text
+alone. Kinds of words (``data/worth_words.yaml``) let the model read what it was not trained on: "my aunt" and "my
+nephew".
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import resources
+from itertools import pairwise
+
+import yaml
+
+from memory_pipelines.admission.script import is_chinese, simplified
+
+MAX_CHARACTERS = 1200
+"""Longer texts are read in part, the beginning and the end: what is worth keeping often comes last."""
+_TOKEN = re.compile("[a-zà-ÿ']+|[0-9]+|[\u3400-\u9fff]|[?!.,;:…—“”\"()\\[\\]]|[^\\s\\w]")
+_DIGITS = re.compile("[0-9]")
+
+
+_Entries = Mapping[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]
+
+
+@cache
+def _kinds(language: str) -> _Entries:
+    """First token → (all tokens of an entry, its kinds), longest first."""
+    text = resources.files("memory_pipelines.admission").joinpath("data", "worth_words.yaml").read_text("utf-8")
+    rows: Mapping[str, list[str]] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))[language]
+    found: dict[tuple[str, ...], list[str]] = {}
+    for kind, entries in rows.items():
+        for entry in entries:
+            tokens = found.setdefault(tuple(_TOKEN.findall(prepared(entry))), [])
+            if kind not in tokens:
+                tokens.append(kind)
+    by_first: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
+    for tokens_of, kinds in sorted(found.items(), key=lambda item: (-len(item[0]), item[0])):
+        by_first.setdefault(tokens_of[0], []).append((tokens_of, tuple(kinds)))
+    return {first: tuple(entries) for first, entries in by_first.items()}
+
+
+def prepared(text: str) -> str:
+    """The text as the model reads it: simplified, lower case, digits alike, cut in the middle if it is long."""
+    if len(text) > MAX_CHARACTERS:
+        text = text[: MAX_CHARACTERS // 2] + " … " + text[-MAX_CHARACTERS // 2 :]
+    return _DIGITS.sub("0", simplified(text).casefold().replace("’", "'").replace("？", "?").replace("！", "!"))
+
+
+def _stems(word: str) -> Iterator[str]:
+    yield word
+    for ending in ("'s", "s", "es", "ed", "ing", "d"):
+        if len(word) > len(ending) + 2 and word.endswith(ending):
+            yield word[: -len(ending)]
+
+
+def _tokens(text: str, language: str) -> list[tuple[str, tuple[str, ...]]]:
+    """(word, its kinds) in order; entries of the list are words, of Chinese all other characters stand alone."""
+    entries, words = _kinds(language), _TOKEN.findall(text)
+    gap = "" if language == "zh" else " "
+    found: list[tuple[str, tuple[str, ...]]] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        here: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
+        for stem in _stems(word) if len(word) > 1 and word[0].isalpha() else (word,):
+            if here := entries.get(stem, ()):
+                break
+        for tokens, kinds in here:
+            size = len(tokens)
+            if size == 1 or tuple(words[at + 1 : at + size]) == tokens[1:]:
+                found.append((gap.join(words[at : at + size]), kinds))
+                at += size
+                break
+        else:
+            found.append((word, ()))
+            at += 1
+    return found
+
+
+def features(text: str) -> dict[str, float]:
+    """Name → value in (0, 1] of all features of a text: ``w`` words, ``c`` pairs of characters, ``k`` kinds, ``s``
+    kinds
+    beside a word, ``p`` pairs of kinds, ``f`` signs and sizes."""
+    text = prepared(text)
+    language = "zh" if is_chinese(text) else "en"
+    tokens = _tokens(text, language)
+    made: dict[str, float] = {f"f={language}": 1.0}
+    present: list[str] = []
+    shown: list[str] = ["^"]
+    for word, kinds in tokens:
+        made[f"w={word}"] = 1.0
+        shown.append(kinds[0].upper() if kinds else word)
+        for kind in kinds:
+            if kind not in present:
+                present.append(kind)
+    shown.append("$")
+    for left, right in pairwise(shown):
+        made[f"s={left} {right}"] = 0.7
+    for one, _, three in zip(shown, shown[1:], shown[2:], strict=False):
+        if one.isupper() and three.isupper():
+            made[f"s={one} _ {three}"] = 0.5
+    if language == "zh":
+        for left, right in pairwise(re.sub("[^\u3400-\u9fff]", "", text)):
+            made[f"c={left}{right}"] = 0.5
+    else:
+        words = [word for word, _ in tokens if word[0].isalpha()]
+        for left, right in pairwise(words):
+            made[f"c={left} {right}"] = 0.5
+    for kind in present:
+        made[f"k={kind}"] = 1.0
+    present.sort()
+    for i, left in enumerate(present):
+        for right in present[i + 1 :]:
+            made[f"p={left}&{right}"] = 0.6
+    made |= _signs(text, tokens, present)
+    return made
+
+
+def _signs(text: str, tokens: list[tuple[str, tuple[str, ...]]], present: list[str]) -> dict[str, float]:
+    asked = "?" in text
+    words = sum(word[0].isalnum() for word, _ in tokens)
+    size = next(
+        name for name, limit in (("1", 2), ("3", 4), ("6", 8), ("12", 16), ("30", 40), ("more", 10**9)) if words < limit
+    )
+    made = {f"f=size {size}": 1.0}
+    if asked:
+        made["f=?"] = 1.0
+        made["f=? last"] = 1.0 if text.rstrip().endswith("?") else 0.3
+    if "!" in text:
+        made["f=!"] = 0.5
+    if not ({"me", "us", "kin"} & set(present)):
+        made["f=nobody"] = 1.0
+        made[f"f=nobody {'?' if asked else '.'} {size}"] = 1.0
+    else:
+        made[f"f=somebody {'?' if asked else '.'}"] = 1.0
+    return made
