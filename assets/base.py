@@ -58,7 +58,7 @@ def turns_add_up(context: dg.AssetCheckExecutionContext, memory: PlatformResourc
 )
 def intent_action(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """Step 2. Intent, action and category of each exchange by one small local model, with confidence."""
-    from memory_pipelines.pipeline.intents import intent_step
+    from memory_pipelines.pipeline.model_sets import intent_step
 
     return _labelled(context, memory, INTENTS, intent_step(memory.platform), "intent")
 
@@ -73,9 +73,9 @@ def intent_action(context: dg.AssetExecutionContext, memory: PlatformResource) -
 )
 def emotion(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """Step 3. Emotion of each exchange: a score in [-1, 1] and a label with its strength."""
-    from memory_pipelines.slices.emotion.score import label_emotions
+    from memory_pipelines.pipeline.model_sets import emotion_step
 
-    return _labelled(context, memory, EMOTIONS, label_emotions, "emotion")
+    return _labelled(context, memory, EMOTIONS, emotion_step(memory.platform), "emotion")
 
 
 @dg.asset(
@@ -88,19 +88,22 @@ def emotion(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.M
 )
 def entities(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """Step 4. Named things of each exchange with canonical ids; aliases joined, generic words left out."""
-    from memory_pipelines.slices.entities.find import label_entities
+    from memory_pipelines.pipeline.model_sets import entity_step
 
-    return _labelled(context, memory, ENTITIES, label_entities, "language")
+    return _labelled(context, memory, ENTITIES, entity_step(memory.platform), "language")
 
 
 def _labelled(
     context: dg.AssetExecutionContext, memory: PlatformResource, spec: TableSpec, step: daily.Step, shown: str
 ) -> dg.MaterializeResult:
+    from memory_pipelines.pipeline.model_sets import model_set_of
+
     labels = daily.label_days(memory.platform, days_of(context), spec, step, shown)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": labels.total(),
             "model_set": memory.platform.settings.model_set,
+            "fingerprint": model_set_of(memory.platform).fingerprint,
             f"rows_by_{shown}": dict(labels.most_common()),
         }
     )

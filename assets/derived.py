@@ -4,14 +4,12 @@ Each works on the subjects that something touched since the bucket was last publ
 history; the first opens that plan, the last closes it.
 """
 
-from collections import Counter
-
 import dagster as dg
-import pyarrow as pa
 
 from assets.base import day_manifest
 from assets.partitions import BUCKETS, OWNERS, buckets_of
-from assets.previews import means_by, summed, value_counts
+from assets.population import population_snapshot
+from assets.previews import means_by, picture, value_counts
 from memory_pipelines.pipeline import audit, derive
 from resources.platform import PlatformResource
 
@@ -26,7 +24,7 @@ class DeriveConfig(dg.Config):
 
 
 @dg.asset(
-    deps=[dg.AssetDep(day_manifest, partition_mapping=dg.AllPartitionMapping())],
+    deps=[dg.AssetDep(day_manifest, partition_mapping=dg.AllPartitionMapping()), population_snapshot],
     group_name="derived",
     kinds={"python", "deltalake"},
     partitions_def=BUCKETS,
@@ -38,9 +36,7 @@ def decision_impact(
 ) -> dg.MaterializeResult:
     """Step 5. How much each exchange changed what the person then did, in [0, 1]: provisional at first, final
     when its 7 days have closed."""
-    rows = sum(
-        derive.score_bucket(memory.platform, bucket, everything=config.everything) for bucket in buckets_of(context)
-    )
+    rows = derive.score_buckets(memory.platform, buckets_of(context), everything=config.everything)
     return dg.MaterializeResult(metadata={"dagster/row_count": rows})
 
 
@@ -54,7 +50,7 @@ def decision_impact(
 )
 def event_slices(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """Step 6. Exchanges about one event joined into event slices, with what followed within 7 days."""
-    slices = pa.concat_tables([derive.merge_bucket(memory.platform, bucket) for bucket in buckets_of(context)])
+    slices = derive.merge_buckets(memory.platform, buckets_of(context))
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": slices.num_rows,
@@ -76,15 +72,15 @@ def event_slices(context: dg.AssetExecutionContext, memory: PlatformResource) ->
 def memories(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """The gate: of everything said, what deserves to be remembered, for how long and in which store. Every
     decision is kept with its parts."""
-    results = [derive.admit_bucket(memory.platform, bucket) for bucket in buckets_of(context)]
-    decisions = pa.concat_tables([decided for decided, _ in results])
+    decisions, admitted = derive.admit_buckets(memory.platform, buckets_of(context))
     return dg.MaterializeResult(
         metadata={
-            "dagster/row_count": sum(admitted for _, admitted in results),
+            "dagster/row_count": admitted,
             "decisions": decisions.num_rows,
             "rejected_rows": value_counts(decisions["outcome"]).get("discard", 0),
             "by_outcome": value_counts(decisions["outcome"]),
             "by_rule": value_counts(decisions["rule"]),
+            "by_arm": value_counts(decisions["arm"]),
             **means_by(decisions, "outcome", ["persistence", "structure", "personalisation", "score"]),
         }
     )
@@ -99,10 +95,14 @@ def memories(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.
     owners=OWNERS,
 )
 def slice_graph(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
-    """Step 7, first half. Edges between admitted memories: shared entities, causes, order in a session, topic."""
-    kinds = sum((derive.link_bucket(memory.platform, bucket) for bucket in buckets_of(context)), Counter())
+    """Step 7, first half. Edges of each subject's graph: shared entities, evidence, causes, order in a session, topic,
+    likeness; and a picture of one graph, without anybody in it."""
+    from memory_pipelines.slices.graph.picture import draw
+
+    linked = derive.link_buckets(memory.platform, buckets_of(context))
+    pictures = {"one_graph": picture("one subject's graph", draw(linked.shown))} if linked.shown else {}
     return dg.MaterializeResult(
-        metadata={"dagster/row_count": kinds.total(), "by_kind": dict(kinds.most_common())},
+        metadata={"dagster/row_count": linked.kinds.total(), "by_kind": dict(linked.kinds.most_common()), **pictures},
     )
 
 
@@ -116,9 +116,8 @@ def slice_graph(context: dg.AssetExecutionContext, memory: PlatformResource) -> 
 )
 def published_memories(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """Step 7, second half. The memories in the stores, by a two-phase commit with PostgreSQL as the one authority."""
-    results = [derive.publish_bucket(memory.platform, bucket) for bucket in buckets_of(context)]
-    totals = summed([vars(result) for result in results])
-    return dg.MaterializeResult(metadata={"dagster/row_count": totals.get("shown", 0), **totals})
+    done = derive.publish_buckets(memory.platform, buckets_of(context))
+    return dg.MaterializeResult(metadata={"dagster/row_count": done.shown, **vars(done)})
 
 
 @dg.asset_check(asset=published_memories)
@@ -135,5 +134,19 @@ def stores_agree(memory: PlatformResource) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(passed=not any(differences.values()), metadata=dict(differences))
 
 
+@dg.asset_check(asset=published_memories)
+def cross_store_references(memory: PlatformResource) -> dg.AssetCheckResult:
+    """Every memory row says in which stores it is and under which id: followed for some owners, others each day."""
+    found = audit.follow_references(memory.platform)
+    return dg.AssetCheckResult(
+        passed=not found.lost.total(),
+        metadata={
+            "owners": found.owners,
+            **{f"{store}_references": number for store, number in found.references.items()},
+            **{f"{store}_lost": number for store, number in found.lost.items()},
+        },
+    )
+
+
 ASSETS = [decision_impact, event_slices, memories, slice_graph, published_memories]
-CHECKS = [no_batch_left_open, stores_agree]
+CHECKS = [no_batch_left_open, stores_agree, cross_store_references]

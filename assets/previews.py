@@ -16,15 +16,6 @@ def value_counts(column: pa.ChunkedArray) -> dict[str, int]:
     return dict(sorted(counts, key=lambda c: (-c[1], c[0])))
 
 
-def summed(parts: list[dict[str, int]]) -> dict[str, int]:
-    """Counts added up by name, the most frequent first."""
-    total: dict[str, int] = {}
-    for part in parts:
-        for name, count in part.items():
-            total[name] = total.get(name, 0) + count
-    return dict(sorted(total.items(), key=lambda c: (-c[1], c[0])))
-
-
 def means_by(table: pa.Table, by: str, columns: list[str]) -> dict[str, dg.TableMetadataValue]:
     """Metadata ``preview``: per value of ``by`` the number of rows and the means of ``columns``; none if empty."""
     if not table.num_rows:
@@ -38,3 +29,10 @@ def means_by(table: pa.Table, by: str, columns: list[str]) -> dict[str, dg.Table
         for row in ordered.to_pylist()
     ]
     return {"preview": dg.MetadataValue.table(records)}
+
+
+def picture(title: str, png: bytes) -> dg.MarkdownMetadataValue:
+    """A picture that the UI shows."""
+    from memory_pipelines.reward import plots
+
+    return dg.MetadataValue.md(plots.markdown(title, png))

@@ -113,13 +113,6 @@ def impact_distribution(memory: PlatformResource) -> dg.AssetCheckResult:
     return suite_check(reward.check_live_impacts(memory.platform))
 
 
-def picture(title: str, png: bytes) -> dg.MarkdownMetadataValue:
-    """A picture that the UI shows."""
-    from memory_pipelines.reward import plots
-
-    return dg.MetadataValue.md(plots.markdown(title, png))
-
-
 def suite_check(result: SuiteResult) -> dg.AssetCheckResult:
     """A suite's result as a check; failures carry counts, never values."""
     return dg.AssetCheckResult(

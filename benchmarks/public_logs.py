@@ -93,8 +93,7 @@ def _through_all_steps(platform: "Platform", log: Path) -> dict[str, float]:
     daily.label_days(platform, days, ENTITIES, label_entities)
     daily.commit_days(platform, days)
     marks.append(time.perf_counter())
-    for bucket in platform.ledger.touched_buckets():
-        derive.derive_bucket(platform, bucket)
+    derive.derive_buckets(platform, platform.ledger.touched_buckets())
     marks.append(time.perf_counter())
     names = ("land", "steps 1-4", "steps 5-7")
     return {name: round(b - a, 1) for name, a, b in zip(names, marks[:-1], marks[1:], strict=True)}

@@ -21,15 +21,15 @@ STEPS = {
     "emotions": "3 emotion",
     "entities": "4 entities",
     "commit_days": "commit of days",
-    "score_bucket": "5 decision impact",
-    "merge_bucket": "6 event slices",
-    "admit_bucket": "the gate",
-    "link_bucket": "7 edges",
-    "publish_bucket": "7 publish",
+    "score_buckets": "5 decision impact",
+    "merge_buckets": "6 event slices",
+    "admit_buckets": "the gate",
+    "link_buckets": "7 edges",
+    "publish_buckets": "7 publish",
 }
 """Function of the pipeline (for ``label_days`` the table it labels) → what its time is called."""
 ONE_TO_SIX = tuple(STEPS.values())[:8]
-GATE = STEPS["admit_bucket"]
+GATE = STEPS["admit_buckets"]
 PUBLISHING = tuple(STEPS.values())[9:]
 
 

@@ -118,14 +118,14 @@ def _library(platform: "Platform", stopwatch: Stopwatch, *, to_slices: bool) -> 
         daily.label_days(platform, days, ENTITIES, label_entities)
         daily.commit_days(platform, days)
     buckets = platform.ledger.touched_buckets()
-    steps = ["score_bucket", "merge_bucket"] + ([] if to_slices else ["admit_bucket"])
-    for step in steps:
-        for bucket in buckets:
-            getattr(derive, step)(platform, bucket)
+    derive.score_buckets(platform, buckets)
+    derive.merge_buckets(platform, buckets)
+    if not to_slices:
+        derive.admit_buckets(platform, buckets)
     memory = _peak_mb()
-    for bucket in [] if to_slices else buckets:
-        derive.link_bucket(platform, bucket)
-        derive.publish_bucket(platform, bucket)
+    if not to_slices:
+        derive.link_buckets(platform, buckets)
+        derive.publish_buckets(platform, buckets)
     return _result(platform, stopwatch, stopwatch.now() - began, memory, runs=0)
 
 

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 import dagster as dg
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
-from assets import base, derived, intents, landing, life, reward, upkeep
+from assets import admission, base, derived, landing, life, population, reward, stores, trained, upkeep
 from assets.partitions import DAYS, DAYS_PER_RUN, QUARTERS, WEEKS, bucket_key
 from jobs.reaping import IN_PROGRESS, reap
 from memory_pipelines.model import day_of, shift_day
-from memory_pipelines.pipeline import files, forget
+from memory_pipelines.pipeline import files, forget, recovery
 from resources.platform import PlatformResource
 
 EXCLUSIVE = "memory_pipelines/exclusive"
@@ -38,9 +38,14 @@ day_job = dg.define_asset_job(
 )
 bucket_job = dg.define_asset_job(
     "bucket_job",
-    selection=dg.AssetSelection.assets(*derived.ASSETS),
-    description="Steps 5-7 for the touched subjects of one bucket or a range of buckets.",
+    selection=dg.AssetSelection.assets(*population.ASSETS, *derived.ASSETS),
+    description="The population snapshot if one is due, then steps 5-7 for the touched subjects of a range of buckets.",
     tags={EXCLUSIVE: "buckets"},
+)
+replay_job = dg.define_asset_job(
+    "replay_job",
+    selection=dg.AssetSelection.assets(*admission.ASSETS),
+    description="What other thresholds of the gate would keep.",
 )
 tier_job = dg.define_asset_job(
     "tier_job",
@@ -70,9 +75,21 @@ reward_job = dg.define_asset_job(
 )
 intent_job = dg.define_asset_job(
     "intent_job",
-    selection=dg.AssetSelection.assets(*intents.ASSETS),
+    selection=dg.AssetSelection.assets(trained.intent_model),
     description="Train the intent model on the labelled rows; promoted only if it is better.",
-    tags={EXCLUSIVE: "intents"},
+    tags={EXCLUSIVE: "intent"},
+)
+emotion_job = dg.define_asset_job(
+    "emotion_job",
+    selection=dg.AssetSelection.assets(trained.emotion_model),
+    description="Train an emotion head on the labelled scores; promoted only if it is better.",
+    tags={EXCLUSIVE: "emotion"},
+)
+entity_job = dg.define_asset_job(
+    "entity_job",
+    selection=dg.AssetSelection.assets(trained.entity_model),
+    description="Train a tagger of entities on the labelled spans; promoted only if it is better.",
+    tags={EXCLUSIVE: "entities"},
 )
 erasure_job = dg.define_asset_job(
     "erasure_job",
@@ -90,6 +107,35 @@ upkeep_job = dg.define_asset_job(
     selection=dg.AssetSelection.assets(*upkeep.ASSETS),
     description="Join the lake's small files, sorted by subject, and remove those that no recent version needs.",
     tags={EXCLUSIVE: "days"},
+)
+recovery_job = dg.define_asset_job(
+    "recovery_job",
+    selection=dg.AssetSelection.assets(stores.recovered_batches),
+    description="End publishing batches that a killed process left open.",
+    tags={EXCLUSIVE: "recovery"},
+)
+store_check_job = dg.define_asset_job(
+    "store_check_job",
+    selection=dg.AssetSelection.assets(stores.store_differences),
+    description="Compare every store with what is visible.",
+)
+store_repair_job = dg.define_asset_job(
+    "store_repair_job",
+    selection=dg.AssetSelection.assets(stores.repaired_stores),
+    description="Remove from the stores what nothing references, make again what is missing.",
+    tags={EXCLUSIVE: "stores"},
+)
+rebuild_job = dg.define_asset_job(
+    "rebuild_job",
+    selection=dg.AssetSelection.assets(stores.rebuilt_store),
+    description="Make one store again from lake and ledger; the run's config names it.",
+    tags={EXCLUSIVE: "stores"},
+)
+reembed_job = dg.define_asset_job(
+    "reembed_job",
+    selection=dg.AssetSelection.assets(stores.live_collection),
+    description="Embed everything by the settings' model beside the live collection, then switch.",
+    tags={EXCLUSIVE: "stores"},
 )
 
 daily = dg.build_schedule_from_partitioned_job(
@@ -120,6 +166,9 @@ weekly_sweep = dg.ScheduleDefinition(
 )
 nightly_upkeep = dg.ScheduleDefinition(
     job=upkeep_job, name="nightly_upkeep", cron_schedule="30 4 * * *", description="Each night, after the reflections."
+)
+nightly_store_check = dg.ScheduleDefinition(
+    job=store_check_job, name="nightly_store_check", cron_schedule="0 5 * * *", description="Each night, at its end."
 )
 
 
@@ -174,6 +223,15 @@ def approved_erasures(context: dg.SensorEvaluationContext, memory: PlatformResou
     return dg.RunRequest()
 
 
+@dg.sensor(job=recovery_job, minimum_interval_seconds=60, description="Publishing batches left open are ended.")
+def batches_left_open(context: dg.SensorEvaluationContext, memory: PlatformResource) -> dg.RunRequest | dg.SkipReason:
+    if _running(context, recovery_job.name):
+        return dg.SkipReason("batches are being ended")
+    with memory.open() as platform:
+        left = recovery.left_open(platform)
+    return dg.RunRequest() if left else dg.SkipReason("no batch was left open")
+
+
 @dg.sensor(minimum_interval_seconds=60, description="Runs whose process has died are failed: they hold up others.")
 def dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     return dg.SkipReason(f"{reap(context.instance)} runs had died")
@@ -210,14 +268,31 @@ JOBS = [
     readmit_job,
     day_job,
     bucket_job,
+    replay_job,
     tier_job,
     health_job,
     reflection_job,
     reward_job,
     intent_job,
+    emotion_job,
+    entity_job,
     erasure_job,
     sweep_job,
     upkeep_job,
+    recovery_job,
+    store_check_job,
+    store_repair_job,
+    rebuild_job,
+    reembed_job,
 ]
-SCHEDULES = [daily, nightly_tiers, weekly_reflections, quarterly_retraining, daily_health, weekly_sweep, nightly_upkeep]
-SENSORS = [inbox, touched_days, touched_buckets, approved_erasures, dead_runs]
+SCHEDULES = [
+    daily,
+    nightly_tiers,
+    weekly_reflections,
+    quarterly_retraining,
+    daily_health,
+    weekly_sweep,
+    nightly_upkeep,
+    nightly_store_check,
+]
+SENSORS = [inbox, touched_days, touched_buckets, approved_erasures, batches_left_open, dead_runs]

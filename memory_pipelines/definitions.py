@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets import base, derived, intents, landing, life, reward, upkeep
+from assets import admission, base, derived, landing, life, population, reward, stores, trained, upkeep
 from jobs import schedules
 from resources.platform import PlatformResource
 
@@ -19,13 +19,16 @@ def build_defs(**overrides: Any) -> dg.Definitions:
             landing.raw_logs,
             *landing.ASSETS,
             *base.ASSETS,
-            *intents.ASSETS,
+            *trained.ASSETS,
+            *population.ASSETS,
             *derived.ASSETS,
+            *admission.ASSETS,
             *reward.ASSETS,
             *life.ASSETS,
             *upkeep.ASSETS,
+            *stores.ASSETS,
         ],
-        asset_checks=[*landing.CHECKS, *base.CHECKS, *derived.CHECKS, *reward.CHECKS, *life.CHECKS],
+        asset_checks=[*landing.CHECKS, *base.CHECKS, *derived.CHECKS, *reward.CHECKS, *life.CHECKS, *stores.CHECKS],
         jobs=schedules.JOBS,
         schedules=schedules.SCHEDULES,
         sensors=schedules.SENSORS,

@@ -105,7 +105,12 @@ class Owner:
 
     def bucket(self, buckets: int) -> int:
         """Stable bucket in ``range(buckets)``."""
-        return int(self.key[:8], 16) % buckets
+        return bucket_of(self.key, buckets)
+
+
+def bucket_of(key: str, buckets: int) -> int:
+    """The bucket of an owner of whom only the key is known."""
+    return int(key[:8], 16) % buckets
 
 
 def user_subject(user_id: str) -> str:

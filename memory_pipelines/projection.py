@@ -5,7 +5,7 @@ their age deserves. Does not belong here: the protocol of publishing (``stores.p
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -121,6 +121,12 @@ def insight_memories(reflections: pa.Table, as_of: datetime, model_set: str) -> 
     return pa.Table.from_pylist(rows, schema=MEMORIES.schema)
 
 
+SLICE_COLUMNS = ("tenant", "subject", "owner", "slice_id", "own_turn_ids")
+"""What ``owner_states`` needs of SLICES."""
+VIEW_COLUMNS = ("owner", "memory_id", "occurred_at", "expires_at")
+"""What ``next_views`` needs of MEMORIES."""
+
+
 def next_views(
     memories: pa.Table, as_of: datetime, profile: str, accesses: Mapping[str, Sequence[datetime]] = _NOTHING
 ) -> dict[str, datetime]:
@@ -130,7 +136,7 @@ def next_views(
     """
     ages = life_profile(profile)
     result: dict[str, datetime] = {}
-    rows = memories.select(["owner", "memory_id", "occurred_at", "expires_at"]).to_pylist()
+    rows = memories.select(VIEW_COLUMNS).to_pylist()
     for row in rows:
         last_access = max((at for at in accesses.get(row["memory_id"], ()) if at <= as_of), default=None)
         expires, moves = row["expires_at"], next_move(row["occurred_at"], last_access, as_of, ages)
@@ -166,17 +172,17 @@ def _state(
         life = _life(memory, as_of, cited, past)
         if life.lasts or not _deleted(memory, past):
             shown.append(_draft(memory, tier_of(life, as_of, ages)))
-    linked = {
-        d.payload["memory_id"]: d.payload for d in shown if d.tier != Tier.COLD and "graph" in d.payload["stores"]
-    }
+    nodes, links = graph_of((d.payload for d in shown if d.tier != Tier.COLD and "graph" in d.payload["stores"]), edges)
+    turns = sorted((s["slice_id"], turn) for s in slices for turn in s["own_turn_ids"])
+    return OwnerState(owner, shown, nodes, links, turns)
+
+
+def graph_of(memories: Iterable[Row], edges: Sequence[Row]) -> tuple[list[GraphNode], list[GraphEdge]]:
+    """The graph of the memories that are routed there, joined by those EDGES rows that have both ends in it."""
+    linked = {m["memory_id"]: m for m in memories}
     kept = [e for e in edges if _in_graph(e["source"], linked) and _in_graph(e["target"], linked)]
-    return OwnerState(
-        owner,
-        shown,
-        [*(_memory_node(p) for p in linked.values()), *_entity_nodes(kept)],
-        [GraphEdge(e["source"], e["target"], e["kind"], e["weight"]) for e in kept],
-        sorted((s["slice_id"], turn) for s in slices for turn in s["own_turn_ids"]),
-    )
+    nodes = [*(_memory_node(m) for m in linked.values()), *_entity_nodes(kept)]
+    return nodes, [GraphEdge(e["source"], e["target"], e["kind"], e["weight"]) for e in kept]
 
 
 def _in_graph(node: str, linked: Mapping[str, Row]) -> bool:
@@ -213,8 +219,12 @@ def _draft(memory: Row, tier: Tier) -> Draft:
     if memory["term"] == SHORT_TERM:
         payload["stores"] = ["relational"]  # the session buffer: never in a projection that outlives it
     in_vectors = "vector" in payload["stores"] and tier != Tier.COLD
-    text = f"{memory['summary']}\n{memory['text'] or ''}"[:EMBEDDED_CHARACTERS]
-    return Draft(payload, tier, text if in_vectors else None)
+    return Draft(payload, tier, embedded_text(memory["summary"], memory["text"] or "") if in_vectors else None)
+
+
+def embedded_text(summary: str, text: str) -> str:
+    """What the vector of a memory stands for."""
+    return f"{summary}\n{text}"[:EMBEDDED_CHARACTERS]
 
 
 def _memory_node(payload: Row) -> GraphNode:

@@ -46,10 +46,16 @@ class Settings:
     )
     s3_secret_key: str = _setting("", "secret key that belongs to the access key")
     s3_region: str = _setting("us-east-1", "region of the cold store and of `s3://` sources")
+    ca_file: str = _setting(
+        "", "PEM file of the authority that signed the stores' certificates; empty: the system's; see docs/stores.md"
+    )
     tenant: str = _setting("default", "tenant of logs that name none")
     buckets: int = _setting(8, "buckets of subjects for derived tables; fixed once a lake exists")
     scenario: str = _setting("customer_service", "admission profile: customer_service, assistant or entertainment")
-    model_set: str = _setting("base-1", "named set of labelling models, pinned for a backfill; see docs/models.md")
+    arm_b_share: float = _setting(
+        0.0, "share of subjects in arm B of the admission experiment, which keeps from .65 on; see docs/admission.md"
+    )
+    model_set: str = _setting("base-2", "named set of labelling models, pinned for a backfill; see docs/models.md")
     embedder: str = _setting(
         "use", "embedding model: `use`, `e5`, `e5+use`, `onnx:FOLDER`, `openai:MODEL` or `hash`; see docs/models.md"
     )
@@ -101,8 +107,9 @@ class Settings:
             raise SettingError(f"{PREFIX}TOKEN_BUDGET must be 1 or more")
         if not 1 <= self.buckets <= 4096:
             raise SettingError(f"{PREFIX}BUCKETS must be 1 to 4096")
-        if not 0 <= self.quarantine_max_share <= 1:
-            raise SettingError(f"{PREFIX}QUARANTINE_MAX_SHARE must be in [0, 1]")
+        for name in ("quarantine_max_share", "arm_b_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise SettingError(f"{PREFIX}{name.upper()} must be in [0, 1]")
         for name in ("max_tokens_per_run", "max_cost_per_run", "price_per_1k_in", "price_per_1k_out"):
             if not 0 <= getattr(self, f"llm_{name}") < float("inf"):
                 raise SettingError(f"{PREFIX}LLM_{name.upper()} must be 0 or more")

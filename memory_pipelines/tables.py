@@ -279,16 +279,25 @@ DECISIONS = TableSpec(
         slice_id=pa.string(),
         memory_type=pa.string(),
         permanence=pa.string(),
+        category=pa.string(),
+        mentions=pa.int64(),
         persistence=pa.float64(),
         structure=pa.float64(),
         personalisation=pa.float64(),
+        parts=pa.map_(pa.string(), pa.float64()),
+        weight_persistence=pa.float64(),
+        weight_structure=pa.float64(),
+        weight_personalisation=pa.float64(),
         score=pa.float64(),
+        long_from=pa.float64(),
+        short_from=pa.float64(),
         arm=pa.string(),
         rule=pa.string(),
         outcome=pa.string(),
         stores=STRINGS,
         fit=pa.string(),
         scenario=pa.string(),
+        snapshot=pa.string(),
         model_set=pa.string(),
         occurred_at=TIME,
         owner=pa.string(),
@@ -301,8 +310,26 @@ DECISIONS = TableSpec(
     ),
     key=("owner", "memory_id"),
 )
-"""Every decision of the gate with its parts. ``outcome`` is long, short or discard; ``rule`` names
-the hard rule that decided, or ``score``; ``fit`` is JSON of each store's routing score."""
+"""Every decision of the gate with its parts, and no text. ``parts``: ``<dimension>.<part>`` → value; ``score`` is the
+sum of the dimensions by the weights; ``long_from`` and ``short_from`` are the thresholds of its arm. ``outcome`` is
+long, short or discard; ``rule`` names the hard rule that decided, ``promoted``, or ``score``; ``mentions`` counts the
+slices that state it; ``fit`` is JSON of each store's routing score; ``scenario`` and ``snapshot`` are versions."""
+
+POPULATION = TableSpec(
+    "population",
+    _schema(
+        snapshot=pa.string(),
+        tenant=pa.string(),
+        key=pa.string(),
+        subjects=pa.int64(),
+    ),
+    partition_by=("snapshot",),
+    statistics=("tenant",),
+    key=("snapshot", "tenant", "key"),
+    sort_by="key",
+)
+"""Population snapshots: how many subjects of a tenant share a key, hashed (``admission.snapshot``). The key ``""`` is
+how many there are. A version, once written, is never changed."""
 
 MEMORIES = TableSpec(
     "memories",
@@ -367,7 +394,8 @@ EDGES = TableSpec(
     ),
     key=("owner", "source", "target", "kind"),
 )
-"""Step 7's edges within one subject: memory ids, and ``entity:<canonical>`` for entity nodes; weight in (0, 1]."""
+"""Step 7's edges within one subject: memory ids, ``entity:<canonical>`` for entity nodes, and ``event:<kind>:<hash>``
+for events of the behaviour as causes and effects; weight in (0, 1]."""
 
 REFLECTIONS = TableSpec(
     "reflections",
@@ -421,14 +449,20 @@ REWARD_EVENTS = TableSpec(
 """What the reward model learns from. ``features`` in the order of ``reward.features.NAMES`` (NaN: not known
 yet); ``expected`` and ``observed`` orders of the 7 days after; ``label`` in [0, 1], null while the window is open."""
 
+SPAN = pa.struct({"start": pa.int32(), "end": pa.int32(), "kind": pa.string()})
+
 LABELLED = TableSpec(
     "labelled",
     _schema(
+        kind=pa.string(),
         text=pa.string(),
         lang=pa.string(),
         intent=pa.string(),
         action=pa.string(),
         category=pa.string(),
+        score=pa.float64(),
+        emotion=pa.string(),
+        spans=pa.list_(SPAN),
         source=pa.string(),
     ),
     partition_by=(),
@@ -436,8 +470,9 @@ LABELLED = TableSpec(
     key=("source", "text"),
     sort_by="source",
 )
-"""What the intent model learns from: an operator's rows, which name nobody (sensitive values are masked as they come
-in). ``action`` and ``category`` are null where unknown; ``source`` is the file's name."""
+"""What a step's model learns from: an operator's rows, which name nobody (sensitive values are masked as they come
+in). ``kind``: the step, ``intent`` (``intent``, ``action``, ``category``), ``emotion`` (``score`` in [-1, 1],
+``emotion``) or ``entities`` (``spans`` of ``text``); a label is null where unknown; ``source`` is the file's name."""
 
 ALL = (
     TURNS,
@@ -454,4 +489,6 @@ ALL = (
     EDGES,
     REFLECTIONS,
     REWARD_EVENTS,
+    LABELLED,
+    POPULATION,
 )

@@ -4,6 +4,7 @@ Belongs here: which adapter serves which port. Does not belong here: what is don
 without a URL is served by its embedded server, which is started if need be.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from memory_pipelines.clock import Clock, SystemClock
 from memory_pipelines.errors import MemoryPipelinesError, SettingError
 from memory_pipelines.settings import PREFIX, Settings
-from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, Lake, VectorStore
+from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, Lake, Vector, VectorStore
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from memory_pipelines.stores.keyring import KeyRing
     from memory_pipelines.stores.ledger import Ledger
     from memory_pipelines.stores.links import IdentityLinks
+    from memory_pipelines.stores.live import CollectionRegister, Embedded, LiveVectors
     from memory_pipelines.stores.publish import Publisher
     from memory_pipelines.stores.registry import ModelRegistry
     from memory_pipelines.stores.relational import PostgresAuthority
@@ -76,6 +78,9 @@ class Platform:
         if settings.s3_url:
             options |= {"AWS_ENDPOINT_URL": settings.s3_url, "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false"}
             options |= {"AWS_ALLOW_HTTP": "true"} if settings.s3_url.startswith("http://") else {}
+            if settings.ca_file and not options.get("AWS_ALLOW_HTTP") and not os.environ.get("SSL_CERT_FILE"):
+                # Delta's client has no option for it
+                raise SettingError(f"the lake trusts SSL_CERT_FILE: set it as well, to the file of {PREFIX}CA_FILE")
         return options
 
     @cached_property
@@ -83,14 +88,16 @@ class Platform:
         """The relational store's connections."""
         from memory_pipelines.stores import database
 
-        return database.connect(self.settings.postgres_url)
+        return database.connect(self.settings.postgres_url, ca_file=self.settings.ca_file)
 
     @cached_property
     def ledger(self) -> "Ledger":
+        from memory_pipelines.stores import formats
         from memory_pipelines.stores.ledger import Ledger
 
         ledger = Ledger(self.engine)
         ledger.fix_buckets(self.settings.buckets)
+        formats.fix(self.engine)
         return ledger
 
     @cached_property
@@ -140,8 +147,7 @@ class Platform:
     def erasure_stores(self) -> "Stores":
         from memory_pipelines.erasure.places import Stores
 
-        vectors = [self.vectors, *self.former_vectors]
-        return Stores(self.engine, self.lake, vectors, self.graph, self.hot, self.cold, self.exclusion)
+        return Stores(self.engine, self.lake, self.all_vectors, self.graph, self.hot, self.cold, self.exclusion)
 
     @cached_property
     def embedder(self) -> "Embedder":
@@ -151,27 +157,61 @@ class Platform:
 
     @cached_property
     def vectors(self) -> VectorStore:
-        """The collection of the embedding model in use."""
-        from memory_pipelines.stores.vectors import MilvusVectors
-
-        model = "".join(c if c.isalnum() else "_" for c in self.embedder.model_id)
-        store = MilvusVectors(self.settings.milvus_url, self.settings.milvus_token, f"{COLLECTIONS}{model}")
-        store.ensure(self.embedder.dimension)
-        return store
+        """The live collection: that of the embedding model in use, also while another one is being built."""
+        return self.live_vectors
 
     @cached_property
-    def former_vectors(self) -> Sequence[VectorStore]:
-        """The collections of other embedding models: they may still hold a person."""
+    def live_vectors(self) -> "LiveVectors":
+        from memory_pipelines.stores.live import LiveVectors
+
+        return LiveVectors(self.collections, self.collection, self.load_embedder, self.wanted, self.clock.now)
+
+    @cached_property
+    def collections(self) -> "CollectionRegister":
+        from memory_pipelines.stores.live import CollectionRegister
+
+        return CollectionRegister(self.engine)
+
+    def wanted(self) -> "Embedded":
+        """The collection of the settings' embedding model, which is not live before it is built."""
+        from memory_pipelines.stores.live import Embedded
+
+        model = "".join(c if c.isalnum() else "_" for c in self.embedder.model_id)
+        named = self.embedder.model_id, self.embedder.dimension
+        return Embedded(f"{COLLECTIONS}{model}", self.settings.embedder, *named)
+
+    def load_embedder(self, setting: str) -> "Embedder":
+        """The embedding model that a setting names."""
+        from memory_pipelines.models.embeddings import load_embedder
+
+        wanted = self.settings.embedder
+        return self.embedder if setting == wanted else load_embedder(replace(self.settings, embedder=setting))
+
+    def collection(self, name: str) -> VectorStore:
+        """A collection of the vector store by name."""
         from memory_pipelines.stores.vectors import MilvusVectors
 
-        return self.vectors.beside(COLLECTIONS) if isinstance(self.vectors, MilvusVectors) else ()
+        settings = self.settings
+        return MilvusVectors(settings.milvus_url, settings.milvus_token, name, settings.ca_file)
+
+    @cached_property
+    def all_vectors(self) -> Sequence[VectorStore]:
+        """Every collection, whoever's: also those of other models may hold a person."""
+        from memory_pipelines.stores.live import LiveVectors
+        from memory_pipelines.stores.vectors import MilvusVectors
+
+        if not isinstance(self.vectors, LiveVectors):
+            return (self.vectors,)
+        live = self.vectors.current()
+        return (live, *live.beside(COLLECTIONS)) if isinstance(live, MilvusVectors) else (live,)
 
     @cached_property
     def graph(self) -> GraphStore:
         from memory_pipelines.stores.graph import Neo4jGraph
 
         settings = self.settings
-        store = Neo4jGraph(settings.neo4j_url, settings.neo4j_user, settings.neo4j_password, settings.neo4j_database)
+        user, password, database = settings.neo4j_user, settings.neo4j_password, settings.neo4j_database
+        store = Neo4jGraph(settings.neo4j_url, user, password, database, settings.ca_file)
         store.ensure()
         return store
 
@@ -179,18 +219,21 @@ class Platform:
     def hot(self) -> HotStore:
         from memory_pipelines.stores.hot import RedisHot
 
-        return RedisHot(self.settings.redis_url)
+        return RedisHot(self.settings.redis_url, self.settings.ca_file)
 
     @cached_property
     def cold(self) -> ColdStore:
+        store = self.bucket(self.settings.s3_bucket)
+        store.ensure()
+        return store
+
+    def bucket(self, name: str) -> ColdStore:
+        """A bucket of the cold store's server."""
         from memory_pipelines.stores.cold import S3Cold
 
         settings = self.settings
-        store = S3Cold(
-            settings.s3_url, settings.s3_bucket, settings.s3_access_key, settings.s3_secret_key, settings.s3_region
-        )
-        store.ensure()
-        return store
+        keys = settings.s3_access_key, settings.s3_secret_key
+        return S3Cold(settings.s3_url, name, *keys, settings.s3_region, settings.ca_file)
 
     @cached_property
     def publisher(self) -> "Publisher":
@@ -203,8 +246,19 @@ class Platform:
             self.graph,
             self.hot,
             self.cold,
-            lambda texts: list(self.embedder.encode([untagged(text) for text in texts])),
+            lambda texts: self.encode([untagged(text) for text in texts]),
         )
+
+    def encode(self, texts: Sequence[str]) -> list[Vector]:
+        """Passages as vectors for the live collection."""
+        return list(self.searched()[0].encode(texts))
+
+    def searched(self) -> tuple["Embedder", VectorStore]:
+        """What a query is embedded by, and where its vector is looked for."""
+        from memory_pipelines.stores.live import LiveVectors
+
+        live = self.vectors
+        return live.pair() if isinstance(live, LiveVectors) else (self.embedder, live)
 
     @cached_property
     def recall(self) -> "Recall":
@@ -221,13 +275,14 @@ class Platform:
             self.settings.token_budget,
             links=self.links,
             vault=self.keyring,
+            searched=self.searched,
         )
 
     def close(self) -> None:
         """Close what was opened; embedded servers go on running. What is asked for afterwards is opened anew."""
         given = ("settings", "clock", "unfilled")
         built = {name: self.__dict__.pop(name) for name in list(self.__dict__) if name not in given}
-        for store in (built.get("vectors"), *built.get("former_vectors", ()), *(built.get(n) for n in CLOSED)):
+        for store in (built.get("vectors"), *built.get("all_vectors", ()), *(built.get(n) for n in CLOSED)):
             if store is not None:
                 store.close()
         if "engine" in built:
@@ -294,6 +349,6 @@ def ledger_engine(settings: Settings) -> "Engine | None":
     if not settings.postgres_url:
         return None
     try:
-        return database.reader(settings.postgres_url)
+        return database.reader(settings.postgres_url, ca_file=settings.ca_file)
     except MemoryPipelinesError:
         return None

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-PARTS = ("embeddings", "intents", "emotion", "entities")
+PARTS = ("labelling", "embeddings", "intents", "emotion", "entities")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

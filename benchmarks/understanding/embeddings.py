@@ -9,8 +9,7 @@ A set whose file is missing is named and left out. Every figure comes with its n
 * ``memorybank``: a turn asks for its translation in a pool of all turns in both languages, itself left out;
 * ``zh_question_pairs/*.csv.gz``: area under the ROC curve of the cosine of pairs that mean the same or do not.
 
-Rankings of the first two: cosine, BM25, the recall module's fusion (weighted reciprocal ranks of both), and z-scores
-of both added .7 to .3.
+Rankings of the first two: cosine, BM25, and z-scores of both added .7 to .3. ``benchmarks.recall`` measures the reader.
 """
 
 import argparse
@@ -31,9 +30,8 @@ from benchmarks import machine
 from benchmarks.conversions import locomo_questions
 from memory_pipelines.models.base import Embedder
 from memory_pipelines.models.embeddings import load_embedder
-from memory_pipelines.recall import dense, fusion, text
+from memory_pipelines.recall import dense, text
 from memory_pipelines.recall.bm25 import Bm25
-from memory_pipelines.recall.legs import DEPTH, Found, Leg, ranked
 from memory_pipelines.settings import Settings
 
 POOLED = (1, 10)
@@ -137,29 +135,14 @@ def rankings(pool: Pool, embedder: Embedder) -> dict[str, list[list[int]]]:
     questions = embedder.encode([question for question, _ in pool.questions], "query")
     bm25 = Bm25([text.tokens(passage) for passage in pool.passages])
     everything = np.ones(len(pool.passages), dtype=np.bool_)
-    found: dict[str, list[list[int]]] = {"cosine": [], "bm25": [], "fusion": [], "z .7/.3": []}
+    found: dict[str, list[list[int]]] = {"cosine": [], "bm25": [], "z .7/.3": []}
     for (question, _), vector in zip(pool.questions, questions, strict=True):
         cosines = (passages @ vector).astype(np.float64)
-        words, coverage = bm25.score(text.tokens(question), everything)
-        legs = [_dense(cosines, embedder), _words(words, coverage)]
-        fused = np.zeros(len(cosines))
-        for row, score in fusion.reciprocal_ranks(legs).items():
-            fused[row] = score
+        words, _ = bm25.score(text.tokens(question), everything)
         mixed = DENSE_WEIGHT * _standard(cosines) + (1 - DENSE_WEIGHT) * _standard(words)
-        for name, scores in zip(found, (cosines, words, fused, mixed), strict=True):
+        for name, scores in zip(found, (cosines, words, mixed), strict=True):
             found[name].append(np.argsort(-scores, kind="stable").tolist())
     return found
-
-
-def _dense(cosines: Scores, embedder: Embedder) -> Leg:
-    best = np.argsort(-cosines, kind="stable")[: dense.OVERFETCH * DEPTH]
-    hits = {int(row): float(cosines[row]) for row in best}
-    return ranked(dense.NAME, dense.normalised(hits, dict.fromkeys(hits, ""), embedder.unrelated))
-
-
-def _words(scores: Scores, coverage: Scores) -> Leg:
-    rows = np.flatnonzero(scores)
-    return ranked("bm25", (Found(int(r), float(scores[r]), float(coverage[r])) for r in rows))
 
 
 def _standard(scores: Scores) -> Scores:

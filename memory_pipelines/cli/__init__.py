@@ -12,7 +12,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from memory_pipelines.cli import keys, labels, landing, sample
+from memory_pipelines.cli import admission, keys, labels, landing, sample, stores
 from memory_pipelines.errors import InputError, MemoryPipelinesError
 from memory_pipelines.model import iso, utc
 from memory_pipelines.settings import Settings, documented
@@ -41,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
 
     landing.add_commands(commands)
     labels.add_commands(commands)
+    admission.add_commands(commands)
 
     command = commands.add_parser("recall", help="what is remembered of a person")
     command.add_argument("query", help="the question; empty for the start of a session")
@@ -70,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_roll_back)
 
     keys.add_commands(commands)
+    stores.add_commands(commands)
 
     command = commands.add_parser("doctor", help="check settings, stores and ledger")
     command.set_defaults(run=_doctor)

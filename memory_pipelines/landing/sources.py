@@ -354,4 +354,6 @@ def s3_files(settings: Settings) -> Any:
     if settings.s3_url:
         scheme, _, endpoint = settings.s3_url.rpartition("://")
         options |= {"endpoint_override": endpoint.rstrip("/"), "scheme": scheme or "https"}
+    if settings.ca_file:
+        options["tls_ca_file_path"] = settings.ca_file
     return fs.S3FileSystem(**options)

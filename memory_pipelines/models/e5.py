@@ -73,6 +73,12 @@ class Pieces:
             found = self._ids[np.array(self._common.encode(normal, add_special_tokens=False).ids, dtype=np.int64)]
         return np.concatenate([[BEGIN], found[: MAX_TOKENS - 2], [END]])
 
+    def placed(self, text: str) -> tuple[NDArray[np.int64], list[tuple[int, int]]]:
+        """Ids of a text that is normalised already, as it stands, and the characters that each piece is of; pieces of
+        other scripts than Latin and Chinese are unknown."""
+        found = self._common.encode(text, add_special_tokens=False)
+        return self._ids[np.array(found.ids, dtype=np.int64)], [(start, end) for start, end in found.offsets]
+
     def _every(self) -> "Tokenizer":
         with self._lock:
             if self._all is None:
@@ -90,14 +96,28 @@ class Pieces:
 
 
 class _Graph:
-    """BERT with post-layer-norm as an ONNX graph: (tokens, 384) embeddings of one text to their mean at the end."""
+    """BERT with post-layer-norm as an ONNX graph: (tokens, 384) embeddings of one text to their mean at the end, or
+    to their states after some of the layers."""
 
     def __init__(self, file: E5File) -> None:
         self._file = file
         self._nodes: list[bytes] = []
         self._constants: list[bytes] = []
 
-    def bytes(self) -> bytes:
+    def pooled(self) -> bytes:
+        self._layers(LAYERS)
+        self._add("ReduceMean", [f"h{LAYERS}"], "mean", axes=[0], keepdims=0)
+        return self._model(onnx_proto.value("mean", onnx_proto.FLOAT, [WIDTH]))
+
+    def states(self, layers: int) -> bytes:
+        self._layers(layers)
+        return self._model(onnx_proto.value(f"h{layers}", onnx_proto.FLOAT, ["tokens_of_text", WIDTH]))
+
+    def _model(self, output: bytes) -> bytes:
+        inputs = [onnx_proto.value("embedded", onnx_proto.FLOAT, ["tokens_of_text", WIDTH])]
+        return onnx_proto.model(self._nodes, self._constants, inputs, [output])
+
+    def _layers(self, count: int) -> None:
         self._constant("one", np.float32(1))
         self._constant("zero", np.uint8(128))
         self._constant("zeros", np.array([128], np.uint8))
@@ -111,12 +131,8 @@ class _Graph:
         self._add("Expand", ["zeros", "tokens"], "zero_of_token")
         norm = [self._vector("emb.ln.w"), self._vector("emb.ln.b")]
         self._add("LayerNormalization", ["embedded", *norm], "h0", axis=-1, epsilon=self._file.epsilon)
-        for i in range(LAYERS):
+        for i in range(count):
             self._layer(f"l{i}.", f"h{i}", f"h{i + 1}")
-        self._add("ReduceMean", [f"h{LAYERS}"], "mean", axes=[0], keepdims=0)
-        inputs = [onnx_proto.value("embedded", onnx_proto.FLOAT, ["tokens_of_text", WIDTH])]
-        outputs = [onnx_proto.value("mean", onnx_proto.FLOAT, [WIDTH])]
-        return onnx_proto.model(self._nodes, self._constants, inputs, outputs)
 
     def _layer(self, at: str, before: str, after: str) -> None:
         thirds = [self._file.matrix(f"{at}{part}.w", WIDTH) for part in "qkv"]
@@ -169,6 +185,11 @@ class _Graph:
         self._nodes.append(onnx_proto.node(kind, inputs, outputs, onnx_proto.CONTRIB, **attributes))
 
 
+def token_graph(file: E5File, layers: int) -> bytes:
+    """The ONNX graph of the first ``layers``: embeddings of one text to states, both (tokens, 384)."""
+    return _Graph(file).states(layers)
+
+
 class E5Small:
     """Safe to share between threads; a call of many texts uses every core. Long texts: the first 512 tokens count.
 
@@ -189,7 +210,7 @@ class E5Small:
         self._pieces = Pieces(file)
         self._words = file.packed_rows("emb.word", WIDTH)
         self._positions = file.matrix("emb.pos", WIDTH) + file.matrix("emb.type", WIDTH)[0]
-        self._session = session(onnxruntime, _Graph(file).bytes())
+        self._session = session(onnxruntime, _Graph(file).pooled())
         self._workers = min(MOST_WORKERS, os.cpu_count() or 1)
         self._centre = everyday.Centre(lambda texts, kind: np.stack([self._raw(text, kind) for text in texts]))
         self._digest = hashlib.sha256(e5_file.SHA256.encode() + everyday.source()).hexdigest()

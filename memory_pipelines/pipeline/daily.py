@@ -155,9 +155,15 @@ def commit_days(platform: Platform, days: Collection[str]) -> int:
         raise TransientError(
             f"days from {wanted[0]} to {wanted[-1]} are not complete: {missing} exchanges lack a label"
         )
-    return platform.ledger.commit_days(
-        written, versions=versions, model_set=platform.settings.model_set, at=platform.clock.now()
-    )
+    model_set = platform.settings.model_set
+    before = platform.ledger.manifest()
+    switched = before is not None and before.model_set != model_set
+    if switched:  # labels of another set are derived from, also where none of them was written just now
+        platform.ledger.touch_everybody()
+    manifest_id = platform.ledger.commit_days(written, versions=versions, model_set=model_set, at=platform.clock.now())
+    if switched:  # those who were derived in between
+        platform.ledger.touch_everybody()
+    return manifest_id
 
 
 @uses_lake

@@ -5,22 +5,26 @@ Belongs here: which owners' rows are read and replaced. Does not belong here: wh
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache, partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from memory_pipelines.admission.dimensions import Snapshot
 from memory_pipelines.admission.gate import admit
+from memory_pipelines.admission.ontology import Profile
+from memory_pipelines.admission.ontology import profile as scenario_profile
+from memory_pipelines.admission.snapshot import ALL_SUBJECTS, EMPTY, Snapshot
 from memory_pipelines.errors import InputError
+from memory_pipelines.model import canonical_json, stable_hash
 from memory_pipelines.pipeline.daily import BASE_TABLES
 from memory_pipelines.pipeline.life import publish_owners
 from memory_pipelines.pipeline.lock import uses_lake
 from memory_pipelines.pipeline.quarantine import settle_events
 from memory_pipelines.pipeline.reward import KIND, labelled_events
-from memory_pipelines.projection import next_views
+from memory_pipelines.projection import VIEW_COLUMNS, next_views
 from memory_pipelines.reward.fit import RewardModel, feature_rows
 from memory_pipelines.reward.labels import reward_events
 from memory_pipelines.slices.events import (
@@ -31,7 +35,8 @@ from memory_pipelines.slices.events import (
     next_change,
     settled_events,
 )
-from memory_pipelines.slices.graph import memory_edges
+from memory_pipelines.slices.graph.edges import memory_edges
+from memory_pipelines.slices.graph.picture import Portrait, portrait
 from memory_pipelines.slices.impact import score_impacts
 from memory_pipelines.slices.merge import merge_slices
 from memory_pipelines.stores.base import Replace, ReplaceRange
@@ -47,7 +52,9 @@ from memory_pipelines.tables import (
     IMPACTS,
     INTENTS,
     MEMORIES,
+    POPULATION,
     SLICES,
+    TIME,
     TableSpec,
 )
 from memory_pipelines.wiring import Platform
@@ -59,47 +66,73 @@ MOST_REPLACED = 2_000
 MOST_EXCHANGES = 50_000
 """Exchanges whose owners are worked on at once: memory does not grow with the bucket."""
 SHOWN_SLICES = ("intent", "feedback", "impact_label", "decision_impact", "emotion_score")
-SHOWN_DECISIONS = ("outcome", "rule", "persistence", "structure", "personalisation", "score")
+SHOWN_DECISIONS = ("outcome", "rule", "arm", "persistence", "structure", "personalisation", "score")
 
 
 @dataclass(frozen=True)
 class Portion:
-    """Planned owners that are worked on together. ``reach``: every owner in it is planned, so all of it may be
-    replaced; None: only the named ones are."""
+    """Planned owners that are worked on together, of plans against the same versions.
+
+    ``reach``: every owner in it is planned, so all of it may be replaced; None: only the named ones are."""
 
     plan: Plan
+    buckets: tuple[int, ...]
     owners: tuple[str, ...]
     reach: ReplaceRange | None
 
     @property
     def where(self) -> list[tuple[str, str, object]]:
         """Filters for the portion's rows. The first and the last owner prune files and row groups."""
-        first, last = self.owners[0], self.owners[-1]
-        where: list[tuple[str, str, object]] = [("bucket", "=", self.plan.bucket)]
-        where += [("owner", ">=", first), ("owner", "<=", last)]
+        where: list[tuple[str, str, object]] = [("bucket", "in", self.buckets)]
+        where += [("owner", ">=", min(self.owners)), ("owner", "<=", max(self.owners))]
         return where if self.reach else [*where, ("owner", "in", self.owners)]
 
 
-def portions(platform: Platform, plan: Plan) -> list[Portion]:
-    """The planned owners in the order of their keys, cut into portions of about ``MOST_EXCHANGES``."""
-    if not plan.owners:
-        return []
+def portions(platform: Platform, plans: Sequence[Plan]) -> Iterator[Portion]:
+    """The planned owners, cut into portions of about ``MOST_EXCHANGES``.
+
+    A few owners of many buckets make one portion: what it costs to open and to write tables is paid once."""
+    for plan in plans:
+        if plan.owners and plan.everything:
+            groups = _cut(sorted(plan.owners), _sizes(platform, plan, [plan.bucket]))
+            lows = [group[0] if number else None for number, group in enumerate(groups)]
+            for group, low, high in zip(groups, lows, [*lows[1:], None], strict=True):
+                yield Portion(plan, (plan.bucket,), tuple(group), ReplaceRange("owner", low, high))
+    some = [plan for plan in plans if plan.owners and not plan.everything]
+    for alike in _alike(some):
+        places = {owner: plan.bucket for plan in alike for owner in plan.owners}
+        sizes = _sizes(platform, alike[0], [plan.bucket for plan in alike])
+        for group in _cut(sorted(places, key=lambda owner: (places[owner], owner)), sizes):
+            yield Portion(alike[0], tuple(sorted({places[owner] for owner in group})), tuple(group), None)
+
+
+def _alike(plans: Sequence[Plan]) -> list[list[Plan]]:
+    """Plans by what they read, apart from their bucket and owners."""
+    groups: dict[str, list[Plan]] = defaultdict(list)
+    for plan in plans:
+        groups[
+            stable_hash(plan.as_of.isoformat(), plan.model_set, plan.snapshot, canonical_json(plan.versions))
+        ].append(plan)
+    return list(groups.values())
+
+
+def _sizes(platform: Platform, plan: Plan, buckets: Sequence[int]) -> dict[str, int]:
+    """Owner key → its exchanges."""
     version = plan.versions[EXCHANGES.name]
-    rows = platform.lake.read(EXCHANGES, columns=["owner"], where=[("bucket", "=", plan.bucket)], version=version)
-    sizes = {item["values"]: item["counts"] for item in rows["owner"].value_counts().to_pylist()}
+    rows = platform.lake.read(EXCHANGES, columns=["owner"], where=[("bucket", "in", buckets)], version=version)
+    return {item["values"]: item["counts"] for item in rows["owner"].value_counts().to_pylist()}
+
+
+def _cut(owners: Sequence[str], sizes: Mapping[str, int]) -> list[list[str]]:
     groups: list[list[str]] = []
     size = 0
-    for owner in sorted(plan.owners):
+    for owner in owners:
         if not groups or size + sizes.get(owner, 0) > MOST_EXCHANGES or len(groups[-1]) >= MOST_REPLACED:
             groups.append([])
             size = 0
         groups[-1].append(owner)
         size += sizes.get(owner, 0)
-    lows = [group[0] if number else None for number, group in enumerate(groups)]
-    return [
-        Portion(plan, tuple(group), ReplaceRange("owner", low, high) if plan.everything else None)
-        for group, low, high in zip(groups, lows, [*lows[1:], None], strict=True)
-    ]
+    return groups
 
 
 @dataclass(frozen=True)
@@ -123,6 +156,14 @@ def read_subjects(platform: Platform, portion: Portion, columns: Sequence[str] |
     """Everything that the derived rows of the portion's owners are a function of.
 
     ``columns``: of the exchanges; default all."""
+    behaviour = platform.lake.read(BEHAVIOUR, where=portion.where)
+    return Subjects(read_labelled(platform, portion, columns), histories(behaviour, portion.plan.as_of))
+
+
+def read_labelled(
+    platform: Platform, portion: Portion, columns: Sequence[str] | None = None
+) -> dict[str, list[Labelled]]:
+    """Owner key → labelled exchanges of the portion's owners, of committed days."""
     plan = portion.plan
     committed = pa.array(list(platform.ledger.day_counts()), pa.string())
     tables: dict[str, pa.Table] = {}
@@ -135,21 +176,19 @@ def read_subjects(platform: Platform, portion: Portion, columns: Sequence[str] |
             )
         table = platform.lake.read(spec, columns=wanted, where=where, version=plan.versions[spec.name])
         tables[spec.name] = table.filter(pc.is_in(table["day"], value_set=committed))
-    behaviour = platform.lake.read(BEHAVIOUR, where=portion.where)
-    return Subjects(labelled_exchanges(**tables, as_of=plan.as_of), histories(behaviour, plan.as_of))
+    return labelled_exchanges(**tables, as_of=plan.as_of)
 
 
 @uses_lake
-def score_bucket(platform: Platform, bucket: int, *, everything: bool = False) -> int:
-    """Step 5; it opens the bucket's derivation. By the champion of the reward models, or by rules while there is
+def score_buckets(platform: Platform, buckets: Sequence[int], *, everything: bool = False) -> int:
+    """Step 5; it opens the buckets' derivation. By the champion of the reward models, or by rules while there is
     none. Returns the exchanges scored."""
     champion = platform.registry.champion(KIND)
     model = None if champion is None else RewardModel(champion.body)
-    plan = platform.ledger.begin_derivation(bucket, everything=everything)
-    if plan is None:
-        return 0
+    begun = [platform.ledger.begin_derivation(bucket, everything=everything) for bucket in buckets]
     scored = 0
-    for portion in portions(platform, plan):
+    for portion in portions(platform, [plan for plan in begun if plan is not None]):
+        plan = portion.plan
         subjects = read_subjects(platform, portion, SCORED)
         impacts = score_impacts(
             subjects.labelled,
@@ -174,11 +213,11 @@ def _predicted(platform: Platform, portion: Portion, model: RewardModel) -> dict
 
 
 @uses_lake
-def merge_bucket(platform: Platform, bucket: int) -> pa.Table:
+def merge_buckets(platform: Platform, buckets: Sequence[int]) -> pa.Table:
     """Step 6; returns the columns ``SHOWN_SLICES`` of the planned owners' slices."""
-    plan = _plan(platform, bucket)
     shown = [SLICES.schema.empty_table().select(SHOWN_SLICES)]
-    for portion in portions(platform, plan):
+    for portion in portions(platform, _plans(platform, buckets)):
+        plan = portion.plan
         subjects = read_subjects(platform, portion)
         impacts = _owned(platform, IMPACTS, portion)
         slices = merge_slices(
@@ -190,67 +229,107 @@ def merge_bucket(platform: Platform, bucket: int) -> pa.Table:
 
 
 @uses_lake
-def admit_bucket(platform: Platform, bucket: int) -> tuple[pa.Table, int]:
+def admit_buckets(platform: Platform, buckets: Sequence[int]) -> tuple[pa.Table, int]:
     """The gate; returns the columns ``SHOWN_DECISIONS`` of the planned owners' decisions, and their memories."""
-    plan = _plan(platform, bucket)
-    snapshot = Snapshot("empty", 0, {})
+    profile = replace(scenario_profile(platform.settings.scenario), arm_b_share=platform.settings.arm_b_share)
+    population = cache(partial(snapshots, platform))
     shown = [DECISIONS.schema.empty_table().select(SHOWN_DECISIONS)]
     memories = 0
-    for portion in portions(platform, plan):
+    for portion in portions(platform, _plans(platform, buckets)):
         slices = _owned(platform, SLICES, portion)
-        admitted = admit(slices, snapshot, scenario=platform.settings.scenario, as_of=plan.as_of)
-        _replace_owners(platform, DECISIONS, portion, admitted.decisions)
-        _replace_owners(platform, MEMORIES, portion, admitted.memories)
-        shown.append(admitted.decisions.select(SHOWN_DECISIONS))
-        memories += admitted.memories.num_rows
+        decisions, admitted = _admit(slices, population(portion.plan.snapshot), profile, portion.plan)
+        _replace_owners(platform, DECISIONS, portion, decisions)
+        _replace_owners(platform, MEMORIES, portion, admitted)
+        shown.append(decisions.select(SHOWN_DECISIONS))
+        memories += admitted.num_rows
     return pa.concat_tables(shown), memories
 
 
+def _admit(
+    slices: pa.Table, population: Mapping[str, Snapshot], profile: Profile, plan: Plan
+) -> tuple[pa.Table, pa.Table]:
+    """Decisions and memories, each tenant by its own population."""
+    decisions, memories = [DECISIONS.schema.empty_table()], [MEMORIES.schema.empty_table()]
+    for tenant in sorted(pc.unique(slices["tenant"]).to_pylist()):
+        own = slices.filter(pc.equal(slices["tenant"], tenant))
+        snapshot = population.get(tenant, Snapshot(plan.snapshot))
+        done = admit(own, snapshot, scenario=profile.name, as_of=plan.as_of, profile=profile)
+        decisions.append(done.decisions)
+        memories.append(done.memories)
+    return pa.concat_tables(decisions), pa.concat_tables(memories)
+
+
+def snapshots(platform: Platform, version: str) -> dict[str, Snapshot]:
+    """Tenant → its figures in a version of the population snapshot; a tenant of few subjects has none."""
+    if version == EMPTY:
+        return {}
+    counts: dict[str, dict[str, int]] = defaultdict(dict)
+    rows = platform.lake.read(POPULATION, columns=["tenant", "key", "subjects"], where=[("snapshot", "=", version)])
+    for tenant, key, subjects in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        counts[tenant][key] = subjects
+    return {tenant: Snapshot(version, figures.pop(ALL_SUBJECTS), figures) for tenant, figures in counts.items()}
+
+
+@dataclass(frozen=True)
+class Linked:
+    """``kinds``: edges of the planned owners by kind; ``shown``: the graph that there is most to see in."""
+
+    kinds: Counter[str]
+    shown: Portrait | None
+
+
 @uses_lake
-def link_bucket(platform: Platform, bucket: int) -> Counter[str]:
-    """Step 7, the edges; returns how many of each kind the planned owners have."""
+def link_buckets(platform: Platform, buckets: Sequence[int]) -> Linked:
+    """Step 7, the edges."""
     kinds: Counter[str] = Counter()
-    for portion in portions(platform, _plan(platform, bucket)):
-        edges = memory_edges(_owned(platform, MEMORIES, portion), _owned(platform, SLICES, portion))
+    seen: list[Portrait] = []
+    for portion in portions(platform, _plans(platform, buckets)):
+        memories, slices = _owned(platform, MEMORIES, portion), _owned(platform, SLICES, portion)
+        behaviour = settled_events(platform.lake.read(BEHAVIOUR, where=portion.where))
+        known = behaviour.filter(pc.less(behaviour["occurred_at"], pa.scalar(portion.plan.as_of, TIME)))
+        edges = memory_edges(memories, slices, known)
         _replace_owners(platform, EDGES, portion, edges)
         kinds.update(edges["kind"].to_pylist())
-    return kinds
+        shown = portrait(memories, edges)
+        seen += [] if shown is None else [shown]
+    return Linked(kinds, max(seen, key=lambda shown: shown.worth, default=None))
 
 
 @uses_lake
-def publish_bucket(platform: Platform, bucket: int) -> Published:
-    """Step 7, the stores: publish the planned owners and end the bucket's derivation."""
-    plan = _plan(platform, bucket)
+def publish_buckets(platform: Platform, buckets: Sequence[int]) -> Published:
+    """Step 7, the stores: publish the planned owners and end the buckets' derivation."""
+    plans = _plans(platform, buckets)
     night = platform.ledger.last_night()  # memories do not grow younger because somebody is derived anew
-    as_of = plan.as_of if night is None else max(plan.as_of, night)
     total = Published()
     due: dict[str, datetime | None] = {}
     repeats: dict[str, tuple[int, int]] = {}
-    for portion in portions(platform, plan):
-        total.add(publish_owners(platform, list(portion.owners), as_of, bucket))
+    for portion in portions(platform, plans):
+        as_of = portion.plan.as_of if night is None else max(portion.plan.as_of, night)
+        total.add(publish_owners(platform, portion.owners, as_of, portion.buckets))
         due |= _due(platform, portion)
         repeats |= settle_events(platform, portion.owners, portion.where)
-    platform.ledger.end_derivation(plan, due, repeats)
+    for plan in plans:
+        platform.ledger.end_derivation(plan, due, repeats)
     return total
 
 
 @uses_lake
-def derive_bucket(platform: Platform, bucket: int, *, everything: bool = False) -> Published:
-    """Steps 5-7 of one bucket, one after the other."""
-    score_bucket(platform, bucket, everything=everything)
-    merge_bucket(platform, bucket)
-    admit_bucket(platform, bucket)
-    link_bucket(platform, bucket)
-    return publish_bucket(platform, bucket)
+def derive_buckets(platform: Platform, buckets: Sequence[int], *, everything: bool = False) -> Published:
+    """Steps 5-7, one after the other."""
+    score_buckets(platform, buckets, everything=everything)
+    merge_buckets(platform, buckets)
+    admit_buckets(platform, buckets)
+    link_buckets(platform, buckets)
+    return publish_buckets(platform, buckets)
 
 
-def _plan(platform: Platform, bucket: int) -> Plan:
-    plan = platform.ledger.plan(bucket)
-    if plan is None:
+def _plans(platform: Platform, buckets: Sequence[int]) -> list[Plan]:
+    plans = [platform.ledger.plan(bucket) for bucket in buckets]
+    if None in plans:
         raise InputError(
             "nothing to derive: no day is committed yet, or decision_impact was not materialised for the bucket"
         )
-    return plan
+    return [plan for plan in plans if plan is not None]
 
 
 def _owned(platform: Platform, spec: TableSpec, portion: Portion) -> pa.Table:
@@ -259,8 +338,8 @@ def _owned(platform: Platform, spec: TableSpec, portion: Portion) -> pa.Table:
 
 def _replace_owners(platform: Platform, spec: TableSpec, portion: Portion, rows: pa.Table) -> None:
     """Replace the portion's owners' rows, and no others'."""
-    replaced = portion.reach or Replace("owner", portion.owners)
-    platform.lake.write(spec, rows, [replaced], {"bucket": portion.plan.bucket})
+    places = Replace("bucket", tuple(str(bucket) for bucket in portion.buckets))
+    platform.lake.write(spec, rows, [places, portion.reach or Replace("owner", portion.owners)])
 
 
 def _due(platform: Platform, portion: Portion) -> dict[str, datetime | None]:
@@ -268,7 +347,8 @@ def _due(platform: Platform, portion: Portion) -> dict[str, datetime | None]:
     as_of = portion.plan.as_of
     starts = _times(platform, IMPACTS, portion.where)
     ahead = _times(platform, BEHAVIOUR, [*portion.where, ("occurred_at", ">=", as_of)])
-    views = next_views(_owned(platform, MEMORIES, portion), as_of, platform.settings.profile)
+    memories = platform.lake.read(MEMORIES, columns=VIEW_COLUMNS, where=portion.where)
+    views = next_views(memories, as_of, platform.settings.profile)
     due: dict[str, datetime | None] = {}
     for owner in portion.owners:
         change = next_change(starts.get(owner, []), ahead.get(owner, []), as_of)

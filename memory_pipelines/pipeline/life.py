@@ -15,7 +15,7 @@ from memory_pipelines.erasure.requests import HIDDEN, requests
 from memory_pipelines.lifecycle.plan import MovePlan, plan_moves
 from memory_pipelines.lifecycle.scores import access_times, related_nodes
 from memory_pipelines.pipeline.lock import uses_lake
-from memory_pipelines.projection import INSIGHT, insight_memories, owner_states
+from memory_pipelines.projection import INSIGHT, SLICE_COLUMNS, insight_memories, owner_states
 from memory_pipelines.stores.base import StoredMemory
 from memory_pipelines.stores.publish import OwnerState, Published
 from memory_pipelines.tables import EDGES, MEMORIES, REFLECTIONS, SLICES
@@ -48,17 +48,17 @@ def past_of(platform: Platform, owners: Collection[str], memories: pa.Table, edg
 
 
 def publish_owners(
-    platform: Platform, owners: Collection[str], as_of: datetime, bucket: int | None = None
+    platform: Platform, owners: Collection[str], as_of: datetime, buckets: Sequence[int] = ()
 ) -> Published:
     """Publish the whole state of owners as their derived rows and their past have it at ``as_of``.
 
-    ``bucket``: the one that all of them are in, if they are. Somebody whose erasure is under way is left out: nothing
+    ``buckets``: those that they are in, where that is known. Somebody whose erasure is under way is left out: nothing
     of them may be shown again."""
     hidden = {request.key for request in requests(platform.engine, HIDDEN)}
     owners = sorted(owner for owner in owners if owner not in hidden)
     where: list[tuple[str, str, object]] = [("owner", "in", owners)]
-    if bucket is not None:
-        where.append(("bucket", "=", bucket))
+    if buckets:
+        where.append(("bucket", "in", buckets))
     memories = platform.lake.read(MEMORIES, where=where)
     edges = platform.lake.read(EDGES, where=where)
     past = past_of(platform, owners, memories, edges)
@@ -66,7 +66,7 @@ def publish_owners(
         owners,
         memories=pa.concat_tables([memories, _insights(platform, where, as_of)]),
         edges=edges,
-        slices=platform.lake.read(SLICES, where=where),
+        slices=platform.lake.read(SLICES, columns=SLICE_COLUMNS, where=where),
         known=platform.authority.people(owners),
         as_of=as_of,
         profile=platform.settings.profile,

@@ -6,7 +6,7 @@ A single event says little: somebody who orders every other week mostly orders n
 by their expected orders, and calibration compares sums: seen impact of a bin = 1 − Σ observed / Σ expected.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -57,7 +57,8 @@ class Metrics:
     """Of final scores, unless it says provisional; 4 digits.
 
     ``auc``: label > .4 against the rest. ``brier``: of the share E / (E + O) that a score implies, against that of
-    the best constant score (``brier_base``). ``calibration_error``: mean distance of score and seen impact over bins.
+    the best constant score (``brier_base``). ``calibration_error``: mean distance of score and seen impact over bins; a
+    rise is an impact of 0, as in the labels.
     """
 
     rows: int
@@ -119,7 +120,6 @@ def _judge(rows: pa.Table, score: Floats, early: Floats, gain: dict[str, float])
     if not rows.num_rows or fell.all() or not fell.any() or not expected.sum() > 0:
         raise InsufficientDataError(f"{rows.num_rows} held-out events with expected orders, or all of one class")
     calibration = _calibration(score, expected, observed)
-    weight = sum(item.expected for item in calibration)
     intents: dict[str, IntentSlice] = {}
     names = rows.column("intent").to_numpy()
     for name in sorted(set(names.tolist())):
@@ -139,7 +139,7 @@ def _judge(rows: pa.Table, score: Floats, early: Floats, gain: dict[str, float])
         auc_provisional=round(weighted_auc(early, fell, expected) or 0.0, 4),
         brier=_brier(score, expected, observed),
         brier_base=_brier(np.full(len(score), max(0.0, _seen(expected, observed))), expected, observed),
-        calibration_error=round(sum(b.expected * abs(b.score - b.seen) for b in calibration) / weight, 4),
+        calibration_error=calibration_error(calibration),
         calibration=calibration,
         intents=intents,
         gain=gain,
@@ -175,6 +175,12 @@ def _calibration(score: Floats, expected: Floats, observed: Floats) -> tuple[Bin
                 )
             )
     return tuple(bins)
+
+
+def calibration_error(calibration: Sequence[Bin]) -> float:
+    """Mean distance of score and seen impact, by expected orders, 4 digits; a rise counts as an impact of 0."""
+    weight = sum(item.expected for item in calibration)
+    return round(sum(b.expected * abs(b.score - max(0.0, b.seen)) for b in calibration) / weight, 4)
 
 
 def _seen(expected: Floats, observed: Floats) -> float:

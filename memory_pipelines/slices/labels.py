@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from memory_pipelines.slices.resources import Named, name_of
 from memory_pipelines.stores.vault import untagged
 from memory_pipelines.tables import TableSpec
 
@@ -20,11 +21,11 @@ def own_texts(exchanges: pa.Table) -> list[str]:
 
 
 def label_table(
-    exchanges: pa.Table, spec: TableSpec, model_set: str, columns: Mapping[str, Sequence[object] | pa.Array]
+    exchanges: pa.Table, spec: TableSpec, model_set: Named, columns: Mapping[str, Sequence[object] | pa.Array]
 ) -> pa.Table:
     """One row per exchange in ``spec``'s schema: carried keys, ``model_set`` and the label ``columns``."""
     values: dict[str, object] = {name: exchanges.column(name) for name in _CARRIED}
-    values |= {"model_set": pa.repeat(pa.scalar(model_set, pa.string()), exchanges.num_rows)}
+    values |= {"model_set": pa.repeat(pa.scalar(name_of(model_set), pa.string()), exchanges.num_rows)}
     values |= columns
     arrays = []
     for field in spec.schema:

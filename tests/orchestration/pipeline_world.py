@@ -137,8 +137,8 @@ def split_logs(logs: Sequence[Path], into: Path, count: int, rng: random.Random 
 
 def in_memory(**settings: Any) -> Platform:
     """A platform without a server."""
-    chosen = {"embedder": EMBEDDER, "buckets": BUCKETS} | settings
-    platform = Platform(Settings(home="unused", **chosen), FixedClock(NOW))
+    chosen = {"home": "unused", "embedder": EMBEDDER, "buckets": BUCKETS} | settings
+    platform = Platform(Settings(**chosen), FixedClock(NOW))
     vectors = MemoryVectors()
     vectors.ensure(platform.embedder.dimension)
     stores = {
@@ -163,8 +163,8 @@ def cut(platform: Platform, days: Collection[str]) -> None:
 
 def derive_all(platform: Platform) -> None:
     """Steps 5-7 of what is touched."""
-    for bucket in platform.ledger.touched_buckets():
-        derive.derive_bucket(platform, bucket)
+    if buckets := platform.ledger.touched_buckets():
+        derive.derive_buckets(platform, buckets)
 
 
 def clean_run(logs: Sequence[Path], **settings: Any) -> Platform:

@@ -15,8 +15,7 @@ from assets.partitions import DAYS_PER_RUN, bucket_key, bucket_keys
 from jobs.schedules import day_ranges, range_tags
 from memory_pipelines.landing.sources import log_files
 from memory_pipelines.model import day_of, days_between, shift_day
-from memory_pipelines.pipeline import audit, daily, files, intents
-from memory_pipelines.slices.emotion import score as emotion
+from memory_pipelines.pipeline import audit, daily, files, model_sets
 from memory_pipelines.tables import BEHAVIOUR, EXCHANGES, QUARANTINE, TURNS
 from resources.platform import PlatformResource
 
@@ -262,22 +261,22 @@ def lost_turn(turns: Any, days: Any, buckets: int, whole: Any = daily.cut_exchan
     return result
 
 
-def lost_intent(exchanges: Any, model_set: str, model: Any, whole: Any = intents.label_intents) -> Any:
+def lost_intent(exchanges: Any, model_set: Any, model: Any, whole: Any = model_sets.label_intents) -> Any:
     """Step 2 with a fault: an exchange gets no label."""
     return whole(exchanges, model_set, model).slice(1)
 
 
-def lost_emotion(exchanges: Any, model_set: str, whole: Any = emotion.label_emotions) -> Any:
+def lost_emotion(exchanges: Any, model_set: Any, scorer: Any, whole: Any = model_sets.label_emotions) -> Any:
     """Step 3 with a fault: no exchange gets a label."""
-    return whole(exchanges, model_set).slice(0, 0)
+    return whole(exchanges, model_set, scorer).slice(0, 0)
 
 
 @pytest.mark.parametrize(
     ("module", "name", "fault", "check"),
     [
         (daily, "cut_exchanges", lost_turn, "turns_add_up"),
-        (intents, "label_intents", lost_intent, "all_exchanges_labelled"),
-        (emotion, "label_emotions", lost_emotion, "all_exchanges_labelled"),
+        (model_sets, "label_intents", lost_intent, "all_exchanges_labelled"),
+        (model_sets, "label_emotions", lost_emotion, "all_exchanges_labelled"),
     ],
 )
 def test_a_failed_blocking_check_keeps_the_day_from_being_derived(

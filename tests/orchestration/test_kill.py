@@ -169,7 +169,7 @@ def test_servers_killed_in_the_middle_of_the_bucket_job(
             days = list(platform.ledger.touched_days())
         house.run("day_job", instance, range_tags(days[0], days[-1]))
         with monkeypatch.context() as patch:
-            patch.setattr(derive, "link_bucket", dying_server(house, server))
+            patch.setattr(derive, "link_buckets", dying_server(house, server))
             with pytest.raises(StoreUnavailableError) as raised:
                 house.run("bucket_job", instance, ALL_BUCKETS)
         assert setting.upper() in raised.value.setting
@@ -180,12 +180,12 @@ def test_servers_killed_in_the_middle_of_the_bucket_job(
             assert state(platform) == state(clean_run(there)), f"{server} was killed"
 
 
-def dying_server(house: House, name: str) -> Callable[[Platform, int], object]:
+def dying_server(house: House, name: str) -> Callable[[Platform, Sequence[int]], object]:
     """Step 7's first half, in which a server dies."""
-    whole = derive.link_bucket
+    whole = derive.link_buckets
 
-    def link_bucket(platform: Platform, bucket: int) -> object:
-        edges = whole(platform, bucket)
+    def link_buckets(platform: Platform, buckets: Sequence[int]) -> object:
+        edges = whole(platform, buckets)
         for found in local.status(house.home):
             if found.name == name and found.pid is not None:
                 process = psutil.Process(found.pid)
@@ -194,4 +194,4 @@ def dying_server(house: House, name: str) -> Callable[[Platform, int], object]:
                     time.sleep(0.01)
         return edges
 
-    return link_bucket
+    return link_buckets

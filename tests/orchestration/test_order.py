@@ -102,9 +102,8 @@ def test_everything_twice(month: list[Path], clean: dict[str, object]) -> None:
         cut(platform, days)
         derive_all(platform)
     assert state(platform) == clean
-    for bucket in range(platform.settings.buckets):
-        done = derive.derive_bucket(platform, bucket, everything=True)
-        assert (done.shown, done.hidden, done.unchanged_owners) == (0, 0, done.owners)
+    done = derive.derive_buckets(platform, range(platform.settings.buckets), everything=True)
+    assert (done.shown, done.hidden, done.unchanged_owners) == (0, 0, done.owners)
     assert state(platform) == clean
 
 
@@ -205,8 +204,7 @@ def test_small_portions_and_compacted_files_say_the_same(
             if rng.random() < 0.3:
                 derive_all(platform)
                 compacted |= set(upkeep.keep_up(platform, most_files=1, kept=kept).compacted)
-    for bucket in range(platform.settings.buckets):
-        derive.derive_bucket(platform, bucket, everything=True)
+    derive.derive_buckets(platform, range(platform.settings.buckets), everything=True)
     assert {"turns", "exchanges", "entities", "slices", "memories"} <= compacted
     assert state(platform) == clean
     assert not upkeep.keep_up(platform, kept=kept).waiting

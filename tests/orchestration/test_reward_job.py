@@ -32,9 +32,9 @@ def two_humps(*_: Any) -> Any:
     return np.array([0.0] * 100 + [1.0] * 100)
 
 
-def test_a_quarter_trains_and_promotes(life: Life) -> None:
-    platform, rules = life.platform, life.platform.lake.read(IMPACTS)
-    result = life.run("reward_job", QUARTER)
+def test_a_quarter_trains_and_promotes(town: Life) -> None:
+    platform, rules = town.platform, town.platform.lake.read(IMPACTS)
+    result = town.run("reward_job", QUARTER)
     assert {name: check.passed for name, check in checks(result).items()} == {
         "features_are_sound": True,
         "scores_well_distributed": True,
@@ -54,15 +54,15 @@ def test_a_quarter_trains_and_promotes(life: Life) -> None:
     verdict = told(result, "reward_champion")
     assert (verdict["promoted"], verdict["reason"], verdict["champion"]) == (True, row.verdict, row.model_id)
     assert platform.ledger.touched_buckets() == [0, 1], "everybody is derived anew"
-    life.derive()
+    town.derive()
     scored = platform.lake.read(IMPACTS)
     assert scored["exchange_id"] == rules["exchange_id"]
     assert scored["decision_impact"] != rules["decision_impact"]
 
     before = life_state(platform)
-    again = told(life.run("reward_job", QUARTER), "reward_champion")
+    again = told(town.run("reward_job", QUARTER), "reward_champion")
     assert (again["promoted"], again["champion"]) == (True, row.model_id)
-    assert life.tick("touched_buckets") == []
+    assert town.tick("touched_buckets") == []
     assert life_state(platform) == before
 
 

@@ -17,7 +17,7 @@ def test_defaults() -> None:
     made = Settings.load({})
     assert made == Settings()
     assert (made.tenant, made.buckets, made.scenario, made.profile) == ("default", 8, "customer_service", "assistant")
-    assert (made.quarantine_max_share, made.token_budget, made.model_set) == (0.2, 1500, "base-1")
+    assert (made.quarantine_max_share, made.token_budget, made.model_set) == (0.2, 1500, "base-2")
     assert not any(getattr(made, name) for name in ("postgres_url", "neo4j_url", "milvus_url", "redis_url", "s3_url"))
 
 

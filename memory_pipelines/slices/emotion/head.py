@@ -8,7 +8,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -18,6 +18,7 @@ from memory_pipelines.errors import IntegrityError
 from memory_pipelines.models.base import Embedder
 from memory_pipelines.models.embeddings import E5, E5_AND_USE, E5_SHARE, USE, SideBySide, local_embedder
 from memory_pipelines.slices.intent.features import BUCKETS, Features, extract
+from memory_pipelines.slices.intent.vectors import Landmarks, Part
 from memory_pipelines.slices.language import MAX_CHARS, simplified
 from memory_pipelines.slices.resources import data_folder
 
@@ -40,7 +41,8 @@ class Head:
     ``vectors`` (dimension, 1 + kinds), ``lexical`` (LEXICAL, 1 + kinds), ``ngrams`` (BUCKETS,), ``bias`` (1 + kinds).
 
     Column 0 is the score, the others say how much of each of ``kinds`` (emotions) there is. ``prior``: what part of
-    the fast score is added to column 0, whatever the rows taught."""
+    the fast score is added to column 0, whatever the rows taught. ``kernel``: of a head of many rows, similarities to
+    them in place of ``vectors``, which are then none."""
 
     embedder: str
     model_id: str
@@ -50,6 +52,7 @@ class Head:
     ngrams: Integers
     bias: Integers
     prior: float
+    kernel: Landmarks | None = None
 
     def apply(self, texts: Sequence[str], fast: "Sequence[Fast]") -> tuple[list[float], list[Mapping[str, float]]]:
         """Score in [-1, 1] (4 digits) of each text, and its weight of each emotion (4 digits).
@@ -62,15 +65,20 @@ class Head:
         kinds: list[Mapping[str, float]] = []
         for first in range(0, len(texts), _CHUNK):
             some = [readable(text) for text in texts[first : first + _CHUNK]]
-            part = self.outputs(embedder.encode(some), lexical(fast[first : first + _CHUNK]), extract(some))
+            meant = embedder.encode(some) if self.kernel is None else self.kernel.scores(some)
+            part = self.outputs(meant, lexical(fast[first : first + _CHUNK]), extract(some))
             values += [round(float(x), 4) for x in np.clip(part[:, 0], -1, 1)]
             kinds += [{k: round(float(x), 4) for k, x in zip(self.kinds, row[1:], strict=True)} for row in part]
         return values, kinds
 
-    def outputs(self, vectors: NDArray[np.float32], lexical: Floats, features: Features) -> Floats:
-        """Raw outputs (texts, 1 + kinds), the prior in column 0."""
-        whole = _integers(vectors) @ self.vectors + _integers(lexical) @ self.lexical
+    def outputs(self, meant: NDArray[np.floating], lexical: Floats, features: Features) -> Floats:
+        """Raw outputs (texts, 1 + kinds), the prior in column 0. ``meant``: vectors, or scores of the kernel."""
+        whole = _integers(lexical) @ self.lexical
+        if self.kernel is None:
+            whole += _integers(meant) @ self.vectors
         outputs: Floats = whole / (ONE * ONE) + self.bias / ONE
+        if self.kernel is not None:
+            outputs += meant
         outputs[:, 0] += self.prior * lexical.mean(axis=1)
         filled = np.flatnonzero(features.counts)
         if len(filled):
@@ -82,6 +90,12 @@ class Head:
     def bytes(self) -> bytes:
         """As a compressed ``.npz`` without pickles."""
         file = io.BytesIO()
+        kernel: dict[str, NDArray[Any]] = {}
+        if self.kernel is not None:
+            kernel = {"coefficients": self.kernel.coefficients, "unit": np.array(self.kernel.unit)}
+            kernel["embedders"] = np.array([[part.embedder, part.model_id] for part in self.kernel.parts])
+            for i, part in enumerate(self.kernel.parts):
+                kernel |= {f"mean{i}": part.mean, f"rows{i}": part.rows}
         np.savez_compressed(
             file,
             embedder=np.array([self.embedder, self.model_id]),
@@ -91,6 +105,7 @@ class Head:
             ngrams=self.ngrams.astype(np.int32),
             bias=self.bias.astype(np.int32),
             prior=np.array(self.prior),
+            **kernel,  # type: ignore[arg-type]
         )
         return file.getvalue()
 
@@ -125,16 +140,30 @@ def parse_head(content: bytes) -> Head:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             embedder, model_id = (str(x) for x in stored["embedder"])
             parts = {n: stored[n].astype(np.int64) for n in ("vectors", "lexical", "ngrams", "bias")}
-            head = Head(
-                embedder, model_id, tuple(str(k) for k in stored["kinds"]), **parts, prior=float(stored["prior"])
-            )
+            kinds, prior = tuple(str(k) for k in stored["kinds"]), float(stored["prior"])
+            head = Head(embedder, model_id, kinds, **parts, prior=prior, kernel=_kernel(stored))
     except (ValueError, KeyError, OSError, EOFError, BadZipFile) as error:
         raise IntegrityError("not a file of an emotion head") from error
     width = 1 + len(head.kinds)
     shapes = (head.vectors.shape[1:], head.lexical.shape, head.ngrams.shape, head.bias.shape)
-    if shapes != ((width,), (LEXICAL, width), (BUCKETS,), (width,)):
+    fit = shapes == ((width,), (LEXICAL, width), (BUCKETS,), (width,))
+    if head.kernel is not None:
+        rows = {(len(part.rows) + 1, width) for part in head.kernel.parts}
+        fit = fit and rows == {head.kernel.coefficients.shape}
+    if not fit:
         raise IntegrityError("the parts of an emotion head do not fit each other")
     return head
+
+
+def _kernel(stored: Any) -> Landmarks | None:
+    """The kernel of a head's file, if it has one: files of version 1 have none."""
+    if "coefficients" not in stored:
+        return None
+    parts = tuple(
+        Part(str(name), str(model_id), stored[f"mean{i}"], stored[f"rows{i}"])
+        for i, (name, model_id) in enumerate(stored["embedders"])
+    )
+    return Landmarks(parts, stored["coefficients"], float(stored["unit"]))
 
 
 @cache

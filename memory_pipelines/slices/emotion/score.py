@@ -20,7 +20,7 @@ from memory_pipelines import tables
 from memory_pipelines.slices.emotion.words import FAULT, JOY, Lexicon, Reading, load_lexicon, read
 from memory_pipelines.slices.labels import label_table, own_texts
 from memory_pipelines.slices.language import detect
-from memory_pipelines.slices.resources import label_files
+from memory_pipelines.slices.resources import Named, label_files
 
 if TYPE_CHECKING:
     from memory_pipelines.slices.emotion.head import Head
@@ -94,7 +94,7 @@ class Scorer:
 
 
 @cache
-def load_scorer(model_set: str) -> Scorer:
+def load_scorer(model_set: Named) -> Scorer:
     """The scorer of a model set. Raises SettingError if there is no such set, IntegrityError for a broken head."""
     files = label_files(model_set, "emotion")
     lexicon = load_lexicon(*(files[name] for name in ("lexicon", "more") if name in files))
@@ -105,12 +105,12 @@ def load_scorer(model_set: str) -> Scorer:
     return Scorer(lexicon, read_head(files["head"]))
 
 
-def scores(texts: Sequence[str], model_set: str = "base-1") -> list[EmotionLabel]:
+def scores(texts: Sequence[str], model_set: Named = "base-1") -> list[EmotionLabel]:
     """Emotion of each text, in order."""
     return load_scorer(model_set).labels(texts)
 
 
-def score(text: str, model_set: str = "base-1") -> EmotionLabel:
+def score(text: str, model_set: Named = "base-1") -> EmotionLabel:
     """Emotion of one text; equal to what ``label_emotions`` gives it."""
     return scores([text], model_set)[0]
 
@@ -140,8 +140,10 @@ def _label(value: float, weights: Mapping[str, float]) -> EmotionLabel:
 _GLAD = frozenset({JOY, "gratitude", "anticipation"})
 
 
-def label_emotions(exchanges: pa.Table, model_set: str) -> pa.Table:
-    """EXCHANGES -> EMOTIONS, one row per exchange in the same order, from ``own_text`` alone."""
-    rows = scores(own_texts(exchanges), model_set)
+def label_emotions(exchanges: pa.Table, model_set: Named, scorer: Scorer | None = None) -> pa.Table:
+    """EXCHANGES -> EMOTIONS, one row per exchange in the same order, from ``own_text`` alone.
+
+    ``scorer``: in place of the model set's."""
+    rows = (scorer or load_scorer(model_set)).labels(own_texts(exchanges))
     columns = {"emotion_score": [row.score for row in rows], "emotion": [row.label for row in rows]}
     return label_table(exchanges, tables.EMOTIONS, model_set, columns)

@@ -1,7 +1,8 @@
 """Trains the emotion head from texts with scores: ``python -m memory_pipelines.slices.emotion.training``.
 
 Belongs here: rows, ridge regression, choice of the penalty, quantisation. Does not belong here: inference
-(``head``). Deterministic: no random numbers. What ships is trained on ``data/emotion_examples.yaml`` alone.
+(``head``), the kernel machine that other rows than the package's are learnt by (``kernel``). Deterministic: no random
+numbers. What ships is trained on ``data/emotion_examples.yaml`` alone.
 """
 
 import argparse
@@ -15,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_pipelines.errors import SettingError
-from memory_pipelines.models.embeddings import E5_AND_USE
+from memory_pipelines.models.embeddings import E5, E5_AND_USE, USE, local_embedder
+from memory_pipelines.slices.emotion import kernel
 from memory_pipelines.slices.emotion.head import LEXICAL, ONE, Floats, Head, lexical, readable, shared_embedder
 from memory_pipelines.slices.emotion.score import NEUTRAL, fast
 from memory_pipelines.slices.emotion.words import load_lexicon
 from memory_pipelines.slices.intent.features import BUCKETS, Features, extract
+from memory_pipelines.slices.intent.vectors import encoded
 from memory_pipelines.slices.resources import data_folder, read_yaml
 
 EXAMPLES, HEAD = "emotion_examples.yaml", "emotion_head.npz"
@@ -28,8 +31,6 @@ FOLDS = 5
 PENALTIES = (2.0, 4.0, 8.0, 16.0)
 PRIOR, FAMILIAR_PRIOR = 0.3, 0.4
 """Part of the fast score that no training takes away: what the lexicon knows and few rows do not show."""
-LEXICAL_SCALE = 0.3
-"""Scale of the lexical features in the penalty: with few rows the prior decides, with thousands the rows do."""
 NGRAM_SCALE = 2.0
 
 
@@ -77,58 +78,87 @@ def read_rows(file: Path) -> Rows:
 
 
 def train(rows: Rows, embedder: str = E5_AND_USE) -> Head:
-    """The head of these rows; ``embedder`` is a local model's name. About 10 ms a row, most of it the embedding."""
+    """The head of these rows; ``embedder`` is a local model's name. About 10 ms a row, most of it the embedding.
+
+    The package's few rows are learnt by ridge regression, any others by a kernel machine."""
     lexicon = load_lexicon(*LEXICON)
     some = [readable(text) for text in rows.texts]
     model = shared_embedder(embedder)
     values = lexical([fast(text, lexicon) for text in rows.texts])
-    return fit(model.encode(some), values, extract(some), rows, (embedder, model.model_id))
+    if rows.familiar:
+        return fit(model.encode(some), values, extract(some), rows, (embedder, model.model_id))
+    names = (E5, USE) if embedder == E5_AND_USE else (embedder,)
+    embedded = [(name, local_embedder(name).model_id, encoded(name, some)) for name in names]
+    return _similar(embedded, values, extract(some), rows, (embedder, model.model_id))
 
 
-def fit(
-    vectors: NDArray[np.float32],
-    values: Floats,
-    features: Features,
-    rows: Rows,
-    model: tuple[str, str],
-) -> Head:
-    """Ridge regression of the score, less the prior, and of an indicator of each emotion.
+def fit(vectors: NDArray[np.float32], values: Floats, features: Features, rows: Rows, model: tuple[str, str]) -> Head:
+    """Ridge regression of the score, less the prior, and of an indicator of each emotion, of familiar rows.
 
-    ``vectors``, ``values`` and ``features`` of the rows' texts; ``model``: the embedder's name and id."""
+    ``vectors``, ``values`` and ``features`` of the rows' texts; ``model``: the embedder's name and id. Lexical
+    features are not learnt from: the prior is what they are worth."""
     from scipy import sparse
 
-    kinds = tuple(sorted(set(rows.emotions)))
-    targets = np.zeros((len(rows.texts), 1 + len(kinds)))
+    kinds, indicators = _indicators(rows)
     scores = np.array(rows.scores)
-    prior = FAMILIAR_PRIOR if rows.familiar else PRIOR
-    targets[:, 0] = (1 - prior) * scores if rows.familiar else scores - prior * values.mean(axis=1)
-    weights_of_rows = _balanced(scores) if rows.familiar else np.ones(len(scores))
-    lexical_scale = 0.0 if rows.familiar else LEXICAL_SCALE
-    for i, emotion in enumerate(rows.emotions):
-        targets[i, 1 + kinds.index(emotion)] = 1
+    target = (1 - FAMILIAR_PRIOR) * scores
+    weights_of_rows = _balanced(scores)
     centre = vectors.mean(axis=0, dtype=np.float64)
     moved = vectors - centre
     spread = float(np.sqrt((moved**2).sum(axis=1).mean())) or 1.0
     grams, rarity = _ngrams(features)
-    dense = np.hstack([moved / spread, values * lexical_scale])
+    # without the columns of zeros another round-off: a released head would not come out to the byte
+    dense = np.hstack([moved / spread, np.zeros_like(values)])
     joint = sparse.hstack([sparse.csr_matrix(dense), grams]).tocsr()
-    penalty = _penalty(joint, targets[:, 0], weights_of_rows)
-    weights, bias = _ridge(joint, targets[:, 0], weights_of_rows, penalty)
-    kind_weights, kind_bias = _ridge(sparse.csr_matrix(dense), targets[:, 1:], np.ones(len(scores)), penalty)
+    penalty = _penalty(joint, target, weights_of_rows)
+    weights, bias = _ridge(joint, target, weights_of_rows, penalty)
+    kind_weights, kind_bias = _ridge(sparse.csr_matrix(dense), indicators, np.ones(len(scores)), penalty)
     width = vectors.shape[1]
     of_vectors = np.column_stack([weights[:width], kind_weights[:width]]) / spread
-    of_lexical = np.column_stack([weights[width : width + LEXICAL], kind_weights[width:]]) * lexical_scale
-    biases = np.concatenate([bias, kind_bias]) - centre @ of_vectors
     return Head(
         embedder=model[0],
         model_id=model[1],
         kinds=kinds,
         vectors=_whole(of_vectors),
-        lexical=_whole(of_lexical),
+        lexical=np.zeros((LEXICAL, 1 + len(kinds)), dtype=np.int64),
         ngrams=_whole(weights[width + LEXICAL :, 0] * rarity),
-        bias=_whole(biases),
-        prior=prior,
+        bias=_whole(np.concatenate([bias, kind_bias]) - centre @ of_vectors),
+        prior=FAMILIAR_PRIOR,
     )
+
+
+def _similar(
+    embedded: Sequence[tuple[str, str, NDArray[np.float32]]],
+    values: Floats,
+    features: Features,
+    rows: Rows,
+    model: tuple[str, str],
+) -> Head:
+    """The head as a kernel machine: the score, less the prior, and an indicator of each emotion."""
+    kinds, indicators = _indicators(rows)
+    grams, rarity = _ngrams(features)
+    target = np.array(rows.scores) - PRIOR * values.mean(axis=1)
+    found = kernel.fit(embedded, values, grams, np.column_stack([target, indicators]))
+    return Head(
+        embedder=model[0],
+        model_id=model[1],
+        kinds=kinds,
+        vectors=np.zeros((0, 1 + len(kinds)), dtype=np.int64),
+        lexical=_whole(found.lexical),
+        ngrams=_whole(found.ngrams * rarity),
+        bias=np.zeros(1 + len(kinds), dtype=np.int64),
+        prior=PRIOR,
+        kernel=found.landmarks,
+    )
+
+
+def _indicators(rows: Rows) -> tuple[tuple[str, ...], Floats]:
+    """The emotions that occur, sorted, and which of them each row has (rows, emotions)."""
+    kinds = tuple(sorted(set(rows.emotions)))
+    found = np.zeros((len(rows.texts), len(kinds)))
+    for i, emotion in enumerate(rows.emotions):
+        found[i, kinds.index(emotion)] = 1
+    return kinds, found
 
 
 def _whole(weights: Floats) -> NDArray[np.int64]:

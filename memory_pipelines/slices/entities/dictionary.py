@@ -15,7 +15,7 @@ from memory_pipelines.errors import SettingError
 from memory_pipelines.slices.entities.rules import DICTIONARY, WAREHOUSE, Finding, split_bars
 from memory_pipelines.slices.language import fold
 from memory_pipelines.slices.matching import Gazetteer
-from memory_pipelines.slices.resources import label_files, read_yaml
+from memory_pipelines.slices.resources import Named, label_files, read_yaml
 
 KINDS = ("person", "company", "carrier", "warehouse", "place", "product", "brand")
 """Kinds that a dictionary may list."""
@@ -59,7 +59,7 @@ class Dictionary:
 
 
 @cache
-def load_dictionary(model_set: str) -> Dictionary:
+def load_dictionary(model_set: Named) -> Dictionary:
     """The dictionary of a model set. Raises SettingError if its user's part is not of the documented form."""
     files = label_files(model_set, "entities")
     cues = read_yaml(files["cues"])

@@ -15,10 +15,11 @@ from memory_pipelines.slices.entities.dictionary import find_known, load_diction
 from memory_pipelines.slices.entities.names import find_names
 from memory_pipelines.slices.entities.rules import COMPANY, DATE, Finding, find_by_rules, normal_form
 from memory_pipelines.slices.entities.said_dates import find_said_dates
+from memory_pipelines.slices.entities.tagger import Tagger
 from memory_pipelines.slices.entities.vetoes import is_mistaken
 from memory_pipelines.slices.labels import label_table, own_texts
 from memory_pipelines.slices.language import MAX_CHARS, detect, fold, normalise
-from memory_pipelines.slices.resources import label_files
+from memory_pipelines.slices.resources import Named, label_files
 from memory_pipelines.stores.vault import TOKEN
 
 
@@ -31,18 +32,22 @@ class Entity:
     kind: str
 
 
-def extract(text: str, at: datetime, model_set: str = "base-1") -> tuple[Entity, ...]:
+def extract(text: str, at: datetime, model_set: Named = "base-1", tagger: Tagger | None = None) -> tuple[Entity, ...]:
     """Entities of a text said at ``at`` (aware), in text order, each canonical id once.
 
     Relative dates become ISO ones (canonical ``date/2024-05-17``, ``date/2024-W20``, ``date/2024-05``)."""
     found: dict[str, Entity] = {}
-    for _, entity in mentions(text, at, model_set):
+    for _, entity in mentions(text, at, model_set, tagger):
         found.setdefault(entity.canonical, entity)
     return tuple(found.values())
 
 
-def mentions(text: str, at: datetime, model_set: str = "base-1") -> list[tuple[int, Entity]]:
-    """``(start, entity)`` of every mention in a text said at ``at``, in text order, without overlaps."""
+def mentions(
+    text: str, at: datetime, model_set: Named = "base-1", tagger: Tagger | None = None
+) -> list[tuple[int, Entity]]:
+    """``(start, entity)`` of every mention in a text said at ``at``, in text order, without overlaps.
+
+    ``tagger``: a user's, in place of the model set's; the first revision of the rules knows none."""
     files = label_files(model_set, "entities")
     bare = _without_tokens(text[:MAX_CHARS]) if "names" in files else text
     simple = normalise(bare)
@@ -55,7 +60,7 @@ def mentions(text: str, at: datetime, model_set: str = "base-1") -> list[tuple[i
     known = list(find_known(folded, simple, dictionary))
     ruled = [*find_by_rules(simple, model_set)]
     if "names" in files:
-        ruled += find_names(simple, folded, model_set, known)
+        ruled += find_names(simple, folded, model_set, known, tagger)
     for finding in ruled:
         if normal_form(simple[finding.start : finding.end]) in dictionary.generic:
             continue
@@ -98,11 +103,13 @@ def _settled(findings: list[Finding], size: int) -> list[Finding]:
     return sorted(kept, key=lambda f: f.start)
 
 
-def label_entities(exchanges: pa.Table, model_set: str) -> pa.Table:
-    """EXCHANGES -> ENTITIES, one row per exchange in the same order; dates resolve against ``started_at``."""
+def label_entities(exchanges: pa.Table, model_set: Named, tagger: Tagger | None = None) -> pa.Table:
+    """EXCHANGES -> ENTITIES, one row per exchange in the same order; dates resolve against ``started_at``.
+
+    ``tagger``: a user's, in place of the model set's."""
     texts = own_texts(exchanges)
     times = exchanges.column("started_at").to_pylist()
-    rows = [extract(text, at, model_set) for text, at in zip(texts, times, strict=True)]
+    rows = [extract(text, at, model_set, tagger) for text, at in zip(texts, times, strict=True)]
     entities = [[{"surface": e.surface, "canonical": e.canonical, "kind": e.kind} for e in row] for row in rows]
     columns = {"language": [detect(text) for text in texts], "entities": entities}
     return label_table(exchanges, tables.ENTITIES, model_set, columns)

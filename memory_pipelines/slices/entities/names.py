@@ -14,11 +14,14 @@ from memory_pipelines.slices.entities.dictionary import load_dictionary
 from memory_pipelines.slices.entities.english_names import find_english
 from memory_pipelines.slices.entities.rules import NAMED, Finding, normal_form
 from memory_pipelines.slices.entities.tagger import Tagger
-from memory_pipelines.slices.resources import label_files, label_step
+from memory_pipelines.slices.resources import Named, label_files, label_step
 
 
-def find_names(text: str, folded: str, model_set: str, known: Sequence[Finding]) -> Iterator[Finding]:
-    """Findings in a normalised text and its folded form; ``known``: what the dictionary found in it."""
+def find_names(
+    text: str, folded: str, model_set: Named, known: Sequence[Finding], tagger: Tagger | None = None
+) -> Iterator[Finding]:
+    """Findings in a normalised text and its folded form; ``known``: what the dictionary found in it; ``tagger``: in
+    place of the model set's."""
     files = label_files(model_set, "entities")
     if not text.isascii():
         yield from find_chinese(text, folded, files["names"], load_dictionary(model_set), known)
@@ -26,9 +29,11 @@ def find_names(text: str, folded: str, model_set: str, known: Sequence[Finding])
             yield from by_lac(text, folded, files["names"], load_dictionary(model_set), known)
     if any("A" <= char <= "Z" for char in text):
         yield from find_english(text, files["names"], known)
-    if "tagger" in files:
+    if tagger is None and "tagger" in files:
+        tagger = _tagger(files["tagger"])
+    if tagger is not None:
         ids = {(f.start, f.end): f for f in known}
-        for start, end, kind in _tagger(files["tagger"]).tag(text):
+        for start, end, kind in tagger.tag(text):
             named = ids.get((start, end))
             name = normal_form(text[start:end]).replace("/", "_")
             canonical = named.canonical if named and named.kind == kind else f"{kind}/{name}"

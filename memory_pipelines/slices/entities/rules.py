@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from memory_pipelines.slices.resources import label_files, read_yaml
+from memory_pipelines.slices.resources import Named, label_files, read_yaml
 
 
 class Finding(NamedTuple):
@@ -73,7 +73,7 @@ class _Rules:
 
 
 @cache
-def _rules(model_set: str) -> _Rules:
+def _rules(model_set: Named) -> _Rules:
     cues: dict[str, Any] = read_yaml(label_files(model_set, "entities")["cues"])
     relations = "|".join(sorted(cues["relations_zh"].split(), key=len, reverse=True))
     relations_en = "|".join(sorted(split_bars(cues["relations_en"]), key=len, reverse=True))
@@ -123,7 +123,7 @@ def normal_form(surface: str) -> str:
     return "_".join(surface.lower().split())
 
 
-def find_by_rules(text: str, model_set: str) -> Iterator[Finding]:
+def find_by_rules(text: str, model_set: Named) -> Iterator[Finding]:
     """Findings of all rules in a normalised text, in no order."""
     rules = _rules(model_set)
     for match in _ORDER_CUES.finditer(text):

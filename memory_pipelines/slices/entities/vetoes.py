@@ -9,7 +9,7 @@ from functools import cache
 
 from memory_pipelines.slices.entities.rules import Finding, split_bars
 from memory_pipelines.slices.language import fold
-from memory_pipelines.slices.resources import label_files, read_yaml
+from memory_pipelines.slices.resources import Named, label_files, read_yaml
 
 _BEFORE = 24
 _POSTCODE = re.compile(
@@ -39,7 +39,7 @@ _CALENDAR = re.compile(r"(?:19|20)\d\d-(?:0?[1-9]|1[0-2])-(?:0?[1-9]|[12]\d|3[01
 _CLOCK_AFTER = re.compile(r"[:：]\d")
 
 
-def is_mistaken(finding: Finding, text: str, folded: str, model_set: str) -> bool:
+def is_mistaken(finding: Finding, text: str, folded: str, model_set: Named) -> bool:
     """Whether what stands around a finding says that it is none."""
     if finding.kind == "order_number":
         return _is_no_order(finding, text, folded)
@@ -53,13 +53,13 @@ def is_mistaken(finding: Finding, text: str, folded: str, model_set: str) -> boo
 
 
 @cache
-def _not_people(model_set: str) -> frozenset[str]:
+def _not_people(model_set: Named) -> frozenset[str]:
     more = read_yaml(label_files(model_set, "entities")["names"])
     return frozenset(fold(name) for name in (*split_bars(more["not_in_names"]), *more["generic_people"].split()))
 
 
 @cache
-def _facilities(model_set: str) -> frozenset[str]:
+def _facilities(model_set: Named) -> frozenset[str]:
     return frozenset(split_bars(read_yaml(label_files(model_set, "entities")["names"])["facility_words"]))
 
 

@@ -14,7 +14,7 @@ from memory_pipelines.slices.language import fold
 from memory_pipelines.slices.resources import data_folder, read_yaml
 
 ONTOLOGY = "ontology.yaml"
-EXAMPLES = ("intent_examples.yaml", "intent_examples_2.yaml", "intent_examples_3.yaml")
+EXAMPLES = ("intent_examples.yaml", "intent_examples_2.yaml", "intent_examples_3.yaml", "intent_examples_4.yaml")
 HOLD_OUT = 5
 """Every fifth template of an intent and language is held out to evaluate."""
 
@@ -23,6 +23,15 @@ CUES = "cues"
 _SMALL_TALK = {"greeting", "farewell", "thanks", "acknowledgement", "chit_chat"}
 _ENDINGS = {"ask": ("？", "?"), "express_frustration": ("！", "!"), "complain_again": ("！", "!")}
 _FRAMES = {"zh": (("你好，", ""), ("", "，谢谢")), "en": (("hi, ", ""), ("", ", thanks"))}
+_OF_ORDERS = {
+    "logistics_complaint", "product_complaint", "service_complaint", "payment_issue", "refund_request",
+    "return_exchange", "cancel_order", "address_change", "invoice_request", "praise", "order_status",
+}  # fmt: skip
+"""Intents whose turns name an order as often as not: a number must not tell one from the other."""
+_ORDERS = {
+    "zh": (("", "，订单号{order}"), ("订单{order}，", ""), ("", "，单号{order}")),
+    "en": (("", ", order {order}"), ("order {order}: ", ""), ("", ". Order {order}.")),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +91,9 @@ def _variants(
     shapes = [("", ""), ("", ending)]
     if intent not in _SMALL_TALK:
         shapes.append(_FRAMES[language][number % 2])
-    return [before + _fill(template, slots, number + 5 * turn) + after for turn, (before, after) in enumerate(shapes)]
+    if intent in _OF_ORDERS and "{order}" not in template:
+        shapes.append(_ORDERS[language][number % 3])
+    return [_fill(before + template + after, slots, number + 5 * turn) for turn, (before, after) in enumerate(shapes)]
 
 
 def _fill(template: str, slots: dict[str, Any], seed: int) -> str:

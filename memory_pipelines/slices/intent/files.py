@@ -21,14 +21,14 @@ from memory_pipelines.model import canonical_json
 from memory_pipelines.slices.intent.features import BUCKETS
 from memory_pipelines.slices.intent.predict import HEADS, IntentModel, ontology_labels
 from memory_pipelines.slices.intent.vectors import Landmarks, Part
-from memory_pipelines.slices.resources import data_folder, label_files, read_yaml
+from memory_pipelines.slices.resources import Named, data_folder, label_files, read_yaml
 
 FORMAT = 1
 HEADER = "# Written by python -m memory_pipelines.slices.intent.training; do not edit.\n"
 
 
 @cache
-def load_model(model_set: str) -> IntentModel:
+def load_model(model_set: Named) -> IntentModel:
     """The intent model that ships in a set. Raises SettingError (no such set), IntegrityError (files disagree)."""
     files = label_files(model_set, "intent")
     ontology, card = read_yaml(files["ontology"]), read_yaml(files["card"])

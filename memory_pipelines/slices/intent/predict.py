@@ -21,6 +21,7 @@ from memory_pipelines.slices.intent.features import Features, extract
 from memory_pipelines.slices.intent.vectors import Landmarks
 from memory_pipelines.slices.labels import label_table, own_texts
 from memory_pipelines.slices.language import MAX_CHARS
+from memory_pipelines.slices.resources import Named
 from memory_pipelines.stores.vault import untagged
 
 HEADS = ("intent", "action", "category")
@@ -163,7 +164,7 @@ def ontology_labels(ontology: dict[str, object]) -> dict[str, tuple[str, ...]]:
     return {head: tuple(ontology[key]) for head, key in zip(HEADS, ("intents", "actions", "categories"), strict=True)}  # type: ignore[arg-type]
 
 
-def classify_all(texts: Sequence[str], model_set: str, model: IntentModel | None = None) -> list[IntentLabel]:
+def classify_all(texts: Sequence[str], model_set: Named, model: IntentModel | None = None) -> list[IntentLabel]:
     """Labels of each text, in order: the model's (default: the one that ships in the set), corrected by the rule."""
     if model is None:
         from memory_pipelines.slices.intent.files import load_model
@@ -173,12 +174,12 @@ def classify_all(texts: Sequence[str], model_set: str, model: IntentModel | None
     return [_without_glad_complaint(text, label, model_set) for text, label in zip(texts, labels, strict=True)]
 
 
-def classify(text: str, model_set: str) -> IntentLabel:
+def classify(text: str, model_set: Named) -> IntentLabel:
     """Labels of one text; equal to what ``label_intents`` gives it."""
     return classify_all([text], model_set)[0]
 
 
-def label_intents(exchanges: pa.Table, model_set: str, model: IntentModel | None = None) -> pa.Table:
+def label_intents(exchanges: pa.Table, model_set: Named, model: IntentModel | None = None) -> pa.Table:
     """EXCHANGES -> INTENTS, one row per exchange in the same order, from ``own_text`` alone."""
     rows = classify_all(own_texts(exchanges), model_set, model)
     names = [name for head in HEADS for name in (head, f"{head}_confidence")]
@@ -186,7 +187,7 @@ def label_intents(exchanges: pa.Table, model_set: str, model: IntentModel | None
     return label_table(exchanges, tables.INTENTS, model_set, columns)
 
 
-def _without_glad_complaint(text: str, label: IntentLabel, model_set: str) -> IntentLabel:
+def _without_glad_complaint(text: str, label: IntentLabel, model_set: Named) -> IntentLabel:
     """A text full of joy is no complaint: the model takes warm words between friends, which it never saw, for one."""
     doubtful = label.intent in COMPLAINTS or label.action == FRUSTRATED
     if not doubtful or emotion.score(text, model_set).label != "joy:high":

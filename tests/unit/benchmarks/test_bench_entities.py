@@ -53,7 +53,7 @@ def test_every_tenth_row_is_held_out_where_no_file_is(tmp_path: Path) -> None:
 def test_missing_sets_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "ecommerce").mkdir()
     (tmp_path / "ecommerce" / "train.txt").write_text("青 B-HPPX\n禾 I-HPPX\n坏 O\n\n" * 20, encoding="utf-8")
-    main([str(tmp_path)])
+    main([str(tmp_path), "--kinds", "fast"])
     said = capsys.readouterr().out
     assert "conll2003: missing, left out" in said
-    assert "trained" in said
+    assert "trained fast" in said

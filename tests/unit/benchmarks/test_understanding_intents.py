@@ -33,6 +33,14 @@ def test_what_is_there_is_measured_and_what_is_not_is_named(tmp_path: Path, caps
         assert f"{name}: not in the folder" in shown
 
 
+def test_a_label_without_training_rows_bounds_one_macro_f1_alone() -> None:
+    train = [(f"turn on the light in the {r}", "light") for r in ROOMS] + [(f"clean the {r}", "clean") for r in ROOMS]
+    test = [*train, ("sing me a song", "sing")]
+    found = intents.measure("x", intents.Split(train, test), ())
+    assert found.untaught == 1
+    assert found.macro_f1 == pytest.approx(found.taught_f1 * 2 / 3, abs=1e-3)
+
+
 def test_test_files_come_before_own_splits(tmp_path: Path) -> None:
     rows = [f"sentence {i},label {i % 2}" for i in range(40)]
     (tmp_path / "train.csv").write_text("\n".join(["text,category", *rows]), encoding="utf-8")

@@ -11,7 +11,16 @@ from reward_world import BASE, Simulated, behaviour_table, deed, event, events_t
 
 from memory_pipelines.errors import IntegrityError, PermanentError
 from memory_pipelines.model import WINDOW, canonical_json, stable_hash
-from memory_pipelines.reward.evaluate import Metrics, default_cut, evaluate, evaluate_scores, time_split, weighted_auc
+from memory_pipelines.reward.evaluate import (
+    Bin,
+    Metrics,
+    calibration_error,
+    default_cut,
+    evaluate,
+    evaluate_scores,
+    time_split,
+    weighted_auc,
+)
 from memory_pipelines.reward.features import NAMES, intent_code
 from memory_pipelines.reward.fit import (
     InsufficientDataError,
@@ -233,6 +242,12 @@ def test_auc_by_hand() -> None:
     assert weighted_auc(score, positive, np.array([1.0, 1.0, 3.0, 1.0])) == (1 + 1.5 + 4) / 8
     assert weighted_auc(score, np.ones(4, dtype=bool), np.ones(4)) is None
     assert weighted_auc(score, positive, np.zeros(4)) is None
+
+
+def test_a_score_of_nought_is_right_where_people_bought_more() -> None:
+    rise = Bin(low=0.0, high=0.1, rows=9, expected=30.0, score=0.02, seen=-0.5)
+    fall = Bin(low=0.4, high=0.5, rows=3, expected=10.0, score=0.45, seen=0.55)
+    assert calibration_error([rise, fall]) == pytest.approx((30 * 0.02 + 10 * 0.1) / 40)
 
 
 # ---- verdict

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import yaml
 
-from memory_pipelines.slices.resources import label_step, read_yaml
+from memory_pipelines.models.sets import ModelSet, load_model_set
 
-FAST, ACCURATE, OWN = "base-2", "accurate-2", "test-own"
+FAST, ACCURATE = "base-2", "accurate-2"
 
 
-def add_own_set(home: Path, **files: str) -> None:
-    """Writes ``test-own`` to the home: the fast set with a user's ``files`` besides."""
-    own = {OWN: {"extends": FAST, "entities": {"files": files}}}
+def own_set(home: Path, **files: str) -> ModelSet:
+    """A set of the home: the fast one with a user's ``files`` besides."""
+    own = {"own": {"extends": FAST, "entities": {"files": files}}}
     (home / "model_sets.yaml").write_text(yaml.safe_dump(own), encoding="utf-8")
-    label_step.cache_clear()
-    read_yaml.cache_clear()
+    return load_model_set("own", home)

@@ -9,6 +9,7 @@ import pytest
 
 from memory_pipelines.errors import IntegrityError, SettingError
 from memory_pipelines.slices.emotion import head as emotion_head
+from memory_pipelines.slices.emotion import kernel
 from memory_pipelines.slices.emotion import score as emotion
 from memory_pipelines.slices.emotion import training as emotion_training
 from memory_pipelines.slices.emotion.head import Head, parse_head, read_head
@@ -34,7 +35,15 @@ def scorer(head: Head) -> Scorer:
     return Scorer(load_lexicon(*LEXICON), head)
 
 
-def test_the_same_text_has_the_same_label_in_any_batch(scorer: Scorer) -> None:
+@pytest.fixture(scope="module")
+def learnt() -> Head:
+    """The same rows as if they were a user's: a kernel machine."""
+    return train(replace(own_rows(), familiar=False), "hash")
+
+
+@pytest.mark.parametrize("kind", ["head", "learnt"])
+def test_the_same_text_has_the_same_label_in_any_batch(kind: str, request: pytest.FixtureRequest) -> None:
+    scorer = Scorer(load_lexicon(*LEXICON), request.getfixturevalue(kind))
     texts = TEXTS + list(own_rows().texts[::9])
     whole = scorer.labels(texts)
     assert [scorer.labels([text])[0] for text in texts] == whole
@@ -95,6 +104,29 @@ def test_training_is_deterministic_and_survives_its_file(head: Head) -> None:
     assert (copy.kinds, copy.model_id) == (head.kinds, head.model_id)
     assert np.array_equal(copy.vectors, head.vectors)
     assert np.array_equal(copy.ngrams, head.ngrams)
+
+
+def test_a_head_of_a_users_rows_is_a_kernel_machine_and_survives_its_file(head: Head, learnt: Head) -> None:
+    assert head.kernel is None
+    assert learnt.kernel is not None
+    assert learnt.vectors.shape == (0, 1 + len(learnt.kinds))
+    copy = parse_head(learnt.bytes())
+    assert copy.bytes() == learnt.bytes() == train(replace(own_rows(), familiar=False), "hash").bytes()
+    rows = own_rows()
+    found = Scorer(load_lexicon(*LEXICON), copy).labels(rows.texts)
+    assert np.corrcoef([label.score for label in found], rows.scores)[0, 1] > 0.8
+    with pytest.raises(IntegrityError, match="fit"):
+        parse_head(replace(learnt, kernel=replace(learnt.kernel, coefficients=learnt.kernel.coefficients[1:])).bytes())
+    other = replace(learnt, kernel=replace(learnt.kernel, parts=(replace(learnt.kernel.parts[0], model_id="another"),)))
+    with pytest.raises(IntegrityError, match="another"):
+        other.kernel.scores(["太差了"])
+
+
+def test_of_many_rows_evenly_spaced_ones_are_learnt_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "MOST_LANDMARKS", 100)
+    made = train(replace(own_rows(), familiar=False), "hash")
+    assert made.kernel is not None
+    assert len(made.kernel.parts[0].rows) == len(own_rows().texts[::7]) <= 100
 
 
 def test_a_head_of_another_embedder_is_refused(scorer: Scorer, head: Head) -> None:

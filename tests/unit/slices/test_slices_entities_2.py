@@ -1,26 +1,25 @@
 """Second revision of the entities: what it mends of the first, by kinds, and what LAC adds."""
 
 import random
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from entity_world import ACCURATE, FAST, OWN, add_own_set
+from entity_world import ACCURATE, FAST, own_set
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_pipelines.errors import SettingError
-from memory_pipelines.slices.entities.dictionary import load_dictionary
+from memory_pipelines.models.sets import ModelSet
 from memory_pipelines.slices.entities.find import extract
 from memory_pipelines.slices.entities.tagger import Span
 from memory_pipelines.slices.entities.tagger_training import Row, train
-from memory_pipelines.slices.resources import label_step
+from memory_pipelines.slices.resources import Named
 
 AT = datetime(2024, 5, 17, 8, 12, tzinfo=UTC)  # a Friday
 
 
-def ids(text: str, model_set: str = FAST) -> list[str]:
+def ids(text: str, model_set: Named = FAST) -> list[str]:
     return [entity.canonical for entity in extract(text, AT, model_set)]
 
 
@@ -178,25 +177,23 @@ def test_any_text_has_entities_of_known_kinds_and_its_own_surfaces(text: str) ->
         assert len({e.canonical for e in found}) == len(found)
 
 
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MEMORY_PIPELINES_HOME", str(tmp_path))
-    yield
-    label_step.cache_clear()
-    load_dictionary.cache_clear()
-
-
-def own_dictionary(folder: Path, text: str) -> None:
+def own_dictionary(folder: Path, text: str) -> ModelSet:
     file = folder / "names.yaml"
     file.write_text(text, encoding="utf-8")
-    add_own_set(folder, dictionary=file.name)
-    load_dictionary.cache_clear()
+    return own_set(folder, dictionary=file.name)
 
 
 def test_a_users_dictionary_adds_names_and_aliases(tmp_path: Path) -> None:
-    own_dictionary(tmp_path, "product: {widget: Widget Pro|小部件}\ncarrier: {sf_express: 小黑车}\ngeneric: 小助手\n")
-    assert ids("小部件和widget pro都让小黑车送", OWN) == ["product/widget", "carrier/sf_express"]
+    own = own_dictionary(
+        tmp_path, "product: {widget: Widget Pro|小部件}\ncarrier: {sf_express: 小黑车}\ngeneric: 小助手\n"
+    )
+    assert ids("小部件和widget pro都让小黑车送", own) == ["product/widget", "carrier/sf_express"]
     assert ids("小部件", FAST) == []
+
+
+def test_a_changed_dictionary_is_read_anew(tmp_path: Path) -> None:
+    assert ids("小部件", own_dictionary(tmp_path, "product: {widget: 小部件}")) == ["product/widget"]
+    assert ids("小部件", own_dictionary(tmp_path, "product: {part: 小部件}")) == ["product/part"]
 
 
 def test_a_users_tagger_finds_kinds_of_its_own(tmp_path: Path) -> None:
@@ -204,18 +201,18 @@ def test_a_users_tagger_finds_kinds_of_its_own(tmp_path: Path) -> None:
     rows = [Row(text, (Span(4, 8, "project"),)) for text in texts] * 5
     file = tmp_path / "own.tagger"
     file.write_bytes(train(rows))
-    add_own_set(tmp_path, tagger=file.name)
-    assert ids("请查一下黑马计划的进度", OWN) == ["project/黑马计划"]
+    assert ids("请查一下黑马计划的进度", own_set(tmp_path, tagger=file.name)) == ["project/黑马计划"]
 
 
 def test_a_tagger_that_is_not_there_is_a_wrong_setting(tmp_path: Path) -> None:
-    add_own_set(tmp_path, tagger="none")
-    with pytest.raises(SettingError):
-        ids("请查一下黑马计划", OWN)
+    with pytest.raises(SettingError, match="none"):
+        own_set(tmp_path, tagger="none")
 
 
-@pytest.mark.parametrize("text", ["colour: {a: b}", "product: [a]", "product: {'a b': c}", "product: {a: ''}", "- a"])
+@pytest.mark.parametrize(
+    "text", ["colour: {a: b}", "product: [a]", "product: {'a b': c}", "product: {a: ''}", "- a", "{"]
+)
 def test_a_dictionary_of_another_form_is_refused(tmp_path: Path, text: str) -> None:
-    own_dictionary(tmp_path, text)
+    own = own_dictionary(tmp_path, text)
     with pytest.raises(SettingError):
-        ids("x", OWN)
+        ids("x", own)

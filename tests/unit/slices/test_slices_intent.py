@@ -1,10 +1,8 @@
 """Step 2: right labels by the shipped models, exact arithmetic."""
 
 import math
-import random
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,8 +11,7 @@ from memory_pipelines.errors import SettingError
 from memory_pipelines.slices.intent import predict as intent
 from memory_pipelines.slices.intent.features import BUCKETS, extract
 from memory_pipelines.slices.intent.files import load_model
-from memory_pipelines.slices.intent.predict import IntentLabel, label_intents, probabilities
-from memory_pipelines.tables import EXCHANGES
+from memory_pipelines.slices.intent.predict import IntentLabel, probabilities
 
 FAST, ACCURATE = "base-2", "accurate-2"
 CASES = [
@@ -159,20 +156,6 @@ def test_batches_change_nothing(model_set: str, size: int) -> None:
     whole = classify_all(texts, model_set)
     parts = [classify_all(texts[i : i + size], model_set) for i in range(0, len(texts), size)]
     assert [label for part in parts for label in part] == whole
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model_set", [FAST, ACCURATE])
-def test_100_000_shuffled_exchanges_have_the_same_labels(model_set: str) -> None:
-    texts = [
-        f"{case[0]} {word}" for case in CASES for word in ("", "ok", "真的", "please", "12", "😡", "快点", "again")
-    ]
-    rows = [{"exchange_id": str(i), "own_text": texts[i * 7919 % len(texts)]} for i in range(100_000)]
-    exchanges = pa.Table.from_pylist(rows, schema=EXCHANGES.schema)
-    order = list(range(len(rows)))
-    random.Random(7).shuffle(order)
-    labels = label_intents(exchanges, model_set)
-    assert label_intents(exchanges.take(order), model_set).equals(labels.take(order))
 
 
 def test_a_huge_text_is_read_to_its_cap() -> None:
