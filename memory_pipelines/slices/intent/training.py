@@ -1,7 +1,7 @@
 """Trains the intent models that ship: ``python -m memory_pipelines.slices.intent.training``.
 
 Belongs here: which rows and embedders make a shipped model, and its card. Does not belong here: numerics
-(``fit``), metrics (``metrics``); users' models are trained by ``pipeline.intents``, with the same code.
+(``fit``), metrics (``metrics``); users' models are trained by ``pipeline.trained``, with the same code.
 """
 
 import argparse
