@@ -68,6 +68,7 @@ def test_rows_of_every_table_come_back_with_exact_types(spec: TableSpec, tmp_pat
         tables.STRINGS: ["a", "乙"],
         pa.list_(pa.float64()): [1.5, 0.0],
         pa.list_(tables.SPAN): [{"start": 1, "end": 3, "kind": "carrier"}],
+        pa.map_(pa.string(), pa.float64()): [("core", 0.5), ("use", 0.25)],
         pa.list_(tables.ENTITY): [{"surface": "顺丰", "canonical": "carrier/sf_express", "kind": None}],
     }
     full = {field.name: values[field.type] for field in spec.schema}
