@@ -7,9 +7,11 @@ export MEMORY_PIPELINES_HOME ?= $(CURDIR)/.memory_pipelines
 export DAGSTER_HOME ?= $(MEMORY_PIPELINES_HOME)/dagster
 export PYTHONPATH := $(CURDIR)
 PORT ?= 3000
+# one file, one worker: each has embedded servers of its own
+WORKERS := -n logical --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run ui jobs test test-servers check format bench down clean lock
+.PHONY: help run ui jobs test test-servers lint check format bench down clean lock
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -37,18 +39,20 @@ jobs: $(VENV)/installed instance ## land what is in the inbox, cut, derive and p
 	@$(BIN)/python -m jobs.run_waiting
 
 test: $(VENV)/installed ## everything, with the embedded servers
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(WORKERS)
 
 test-servers: $(VENV)/installed ## the same contracts on real servers, which are fetched into .servers (see CONTRIBUTING.md)
 	@PYTHONPATH="$(CURDIR):$(CURDIR)/tests" $(BIN)/python -m servers.together
 	@$(BIN)/python -m pytest tests/contract tests/orchestration -m servers
 
-check: $(VENV)/installed ## the quick loop: format, lint, types, import contracts, the quick unit tests
+lint: $(VENV)/installed ## format, lint, types, import contracts
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m pytest tests/unit -m 'not slow'
+
+check: lint ## the quick loop: lint and the quick unit tests
+	@$(BIN)/python -m pytest $(WORKERS) tests/unit -m 'not slow'
 
 format: $(VENV)/installed ## format and sort imports
 	@$(BIN)/ruff check --fix .

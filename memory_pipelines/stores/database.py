@@ -62,7 +62,9 @@ def _engine(url: str, setting: str, ca_file: str) -> sa.Engine:
     try:
         parsed = sa.make_url(url)
         if parsed.get_backend_name() == "sqlite":
-            options |= {"poolclass": sa.StaticPool, "connect_args": {"check_same_thread": False}}
+            # a database in memory is its one connection; threads take turns, else one would be in another's transaction
+            options |= {"poolclass": sa.QueuePool, "pool_size": 1, "max_overflow": 0}
+            options["connect_args"] = {"check_same_thread": False}
         else:
             asked: dict[str, Any] = {"connect_timeout": CONNECT_SECONDS}
             if parsed.query.get("sslmode") == "verify-full":  # else libpq looks for a file in the user's home
