@@ -86,9 +86,12 @@ def stable_hash(*parts: str | int | None) -> str:
     return hashlib.blake2b(b"".join(pieces), digest_size=DIGEST_BYTES).hexdigest()
 
 
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
 def canonical_json(value: object) -> str:
     """JSON with sorted keys and no spaces: equal values give equal bytes."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return _CANONICAL.encode(value)
 
 
 @dataclass(frozen=True, slots=True)

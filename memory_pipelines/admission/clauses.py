@@ -28,26 +28,27 @@ _SPLIT = re.compile(
     re.I,
 )
 _QUOTE = re.compile(r"“([^”\n]{1,200})”|「([^」\n]{1,200})」|『([^』\n]{1,200})』|\"([^\"\n]{1,200})\"")
-_SHORT = re.compile(r"'|\b(?:im|dont|doesnt)\b", re.I)
-"""What any contraction has."""
-_CONTRACTIONS = tuple(
-    (re.compile(rf"\b{short}\b", re.I), full)
-    for short, full in (
-        ("i'm", "I am"),
-        ("can't", "cannot"),
-        ("won't", "will not"),
-        ("(\\w+)n't", r"\1 not"),
-        ("(i|we|you|they)'ve", r"\1 have"),
-        ("(i|we|you|they|he|she|it)'d", r"\1 would"),
-        ("(i|we|you|they|he|she|it)'ll", r"\1 will"),
-        ("(we|you|they)'re", r"\1 are"),
-        ("(he|she|it|that|there)'s", r"\1 is"),
-        ("(name|job|birthday|home|dog|cat)'s", r"\1 is"),
-        ("dont", "do not"),
-        ("doesnt", "does not"),
-        ("im", "I am"),
-    )
+_CARELESSLY = re.compile(r"\b(?:im|dont|doesnt)\b", re.I)
+"""What is contracted without an apostrophe."""
+
+
+def _full_forms(*pairs: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(rf"\b{short}\b", re.I), full) for short, full in pairs)
+
+
+_CONTRACTIONS = _full_forms(
+    ("i'm", "I am"),
+    ("can't", "cannot"),
+    ("won't", "will not"),
+    ("(\\w+)n't", r"\1 not"),
+    ("(i|we|you|they)'ve", r"\1 have"),
+    ("(i|we|you|they|he|she|it)'d", r"\1 would"),
+    ("(i|we|you|they|he|she|it)'ll", r"\1 will"),
+    ("(we|you|they)'re", r"\1 are"),
+    ("(he|she|it|that|there)'s", r"\1 is"),
+    ("(name|job|birthday|home|dog|cat)'s", r"\1 is"),
 )
+_CARELESS = _full_forms(("dont", "do not"), ("doesnt", "does not"), ("im", "I am"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,12 @@ def _mask(match: re.Match[str]) -> str:
 
 def _normalise(text: str) -> str:
     text = unicodedata.normalize("NFKC", text).replace("’", "'")
-    if _SHORT.search(text):
-        for pattern, full in _CONTRACTIONS:
+    for pattern, full in _CONTRACTIONS:
+        if "'" not in text:
+            break
+        text = pattern.sub(full, text)
+    if _CARELESSLY.search(text):
+        for pattern, full in _CARELESS:
             text = pattern.sub(full, text)
     return " ".join(text.strip(" ,.;:!?~\"'*_").split())
 
@@ -98,16 +103,18 @@ def _pieces(text: str, start: int, end: int) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pieces if text[a:b].strip()]
 
 
+_STATES = re.compile("do not |when(?:ever)? (?:i|we|you) ", re.I)
+_INVERTED = re.compile(r"\w+ (?:i|you|we|he|she|they|it)\b", re.I)
+
+
 def _is_question(text: str, language: str) -> bool:
     if language == "zh":
         return cue("zh", "question").search(text) is not None
     first = cue("en", "question").match(text)
-    if first is None or re.match("do not |when(?:ever)? (?:i|we|you) ", text, re.I):
+    if first is None or _STATES.match(text):
         return False  # "when I eat out" begins a statement; a question of that form has its mark
     # "Have you eaten" asks, "have a nice day" does not.
-    return first[0].lower() not in ("have", "may", "will") or bool(
-        re.match(r"\w+ (?:i|you|we|he|she|they|it)\b", text, re.I)
-    )
+    return first[0].lower() not in ("have", "may", "will") or _INVERTED.match(text) is not None
 
 
 def clauses(text: str) -> Iterator[Clause]:
@@ -118,10 +125,11 @@ def clauses(text: str) -> Iterator[Clause]:
         pieces = _pieces(masked, start, sentence.start("stop"))
         if not pieces:
             continue
-        asks = bool(re.search("[?？]", sentence["stop"]))
+        asks = "?" in sentence["stop"] or "？" in sentence["stop"]
         normal = [_normalise(masked[a:b]) for a, b in pieces]
         languages = [language_of(piece) for piece in normal]
-        tags = [bool(cue(lang, "tag").fullmatch(piece)) for piece, lang in zip(normal, languages, strict=True)]
+        # A question's tag makes one of the clause before it.
+        tagged_at = len(pieces) - 2 if asks and cue(languages[-1], "tag").fullmatch(normal[-1]) else -1
         supposed = False
         for i, (a, b) in enumerate(pieces):
             piece, lang = normal[i], languages[i]
@@ -130,9 +138,8 @@ def clauses(text: str) -> Iterator[Clause]:
             if not piece or b - a > MAX_CLAUSE:
                 continue
             supposed = supposed or cue(lang, "hypothetical").search(piece) is not None
-            last = i == len(pieces) - 1
-            tagged = asks and i == len(pieces) - 2 and tags[-1]
-            asked = _is_question(piece, lang) or tagged or (asks and last)
+            last, tagged = i == len(pieces) - 1, i == tagged_at
+            asked = tagged or (asks and last) or _is_question(piece, lang)
             yield Clause(
                 text=piece,
                 language=lang,

@@ -55,7 +55,7 @@ def answered(said: Sequence[Clause], before: str, at: datetime, supposed: Callab
     corrects = any(cue(c.language, "corrects").search(c.text) for c in said)
     if corrects and (wrong := supposed()):
         return _corrected(said, wrong[0], at)
-    if not re.search("[?？]", before):
+    if "?" not in before and "？" not in before:
         return []
     asked = next((name for name, pattern in questions(language) if pattern.search(before)), "")
     if not asked:

@@ -31,19 +31,23 @@ _ENTITIES = (0.2, 0.5, 0.6, 0.65)
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A value in [0, 1], rounded to 4 digits, and the named parts that it was made of."""
+    """A value in [0, 1], rounded to 4 digits, and what it was made of: ``<dimension>.<part>`` → value."""
 
     value: float
-    parts: Mapping[str, float]
+    parts: dict[str, float]
 
 
-def _dimension(value: float, **parts: float) -> Dimension:
+def _dimension(value: float, parts: Mapping[str, float]) -> Dimension:
     return Dimension(round(min(1.0, max(0.0, value)), 4), {name: round(part, 4) for name, part in parts.items()})
 
 
 def consequence(feedback: str | None) -> float:
     """How grave what followed was: 1 for churn, 0 for nothing."""
-    return next((weight for key, weight in _CONSEQUENCE if key in (feedback or "")), 0.0)
+    if feedback:
+        for key, weight in _CONSEQUENCE:
+            if key in feedback:
+                return weight
+    return 0.0
 
 
 def worth_of(reading: Reading) -> float:
@@ -76,12 +80,14 @@ def persistence(candidate: Candidate) -> Dimension:
         horizon = predicate(fact.predicate).persistence
         if fact.day and date.fromisoformat(fact.day) <= row["occurred_at"].date():
             horizon = min(horizon, 0.4) if fact.base == "plan" else horizon
-        return _dimension(horizon * (0.7 + 0.3 * fact.strength), horizon=horizon, strength=fact.strength)
+        value = horizon * (0.7 + 0.3 * fact.strength)
+        return _dimension(value, {"persistence.horizon": horizon, "persistence.strength": fact.strength})
     impact = (row["decision_impact"] or 0.0) * (1.0 if row["impact_final"] else 0.5)
     followed = consequence(row["feedback"])
     horizon = 0.05 + 0.85 * _unsaid(candidate)
     value = 1 - (1 - horizon) * (1 - 0.6 * followed) * (1 - 0.4 * impact)
-    return _dimension(value, horizon=horizon, consequence=followed, impact=impact)
+    parts = {"persistence.horizon": horizon, "persistence.consequence": followed, "persistence.impact": impact}
+    return _dimension(value, parts)
 
 
 def structure(candidate: Candidate) -> Dimension:
@@ -93,16 +99,23 @@ def structure(candidate: Candidate) -> Dimension:
     if candidate.claim:
         strength = candidate.claim.fact.strength
         named = 0.05 if candidate.entities else 0.0
-        return _dimension(0.6 + 0.35 * strength + named, triple=0.6, strength=0.35 * strength, entities=named)
+        parts = {"structure.triple": 0.6, "structure.strength": 0.35 * strength, "structure.entities": named}
+        return _dimension(0.6 + 0.35 * strength + named, parts)
     row = candidate.row
-    kinds = [e["kind"] for e in row["entities"] or []]
-    entities = _ENTITIES[min(3, sum(kind != "date" for kind in kinds))]
+    named_entities = [e for e in row["entities"] or () if e["kind"] != "date"]
+    entities = _ENTITIES[min(3, len(named_entities))]
     told = max(0.0, 0.2 + 0.45 * _unsaid(candidate) - entities)
     intent = 0.1 if intent_phrase(row["intent"] or "") else 0.0
     reason = 0.1 if row["reason"] else 0.0
     followed = 0.1 if consequence(row["feedback"]) else 0.0
-    value = entities + told + intent + reason + followed
-    return _dimension(value, entities=entities, told=told, intent=intent, reason=reason, consequence=followed)
+    parts = {
+        "structure.entities": entities,
+        "structure.told": told,
+        "structure.intent": intent,
+        "structure.reason": reason,
+        "structure.consequence": followed,
+    }
+    return _dimension(entities + told + intent + reason + followed, parts)
 
 
 def personalisation(candidate: Candidate, snapshot: Snapshot) -> Dimension:
@@ -116,8 +129,11 @@ def personalisation(candidate: Candidate, snapshot: Snapshot) -> Dimension:
         entry = predicate(candidate.predicate)
         core = entry.core * (0.9 if candidate.predicate.startswith(FAMILY) else 1.0)
         use = entry.use
-        return _dimension(0.5 * core + 0.2 * distinct + 0.3 * use, core=core, distinctiveness=distinct, use=use)
-    row = candidate.row
-    core = 0.9 * _unsaid(candidate)
-    use = 0.4 + 0.3 * consequence(row["feedback"]) + 0.3 * abs(row["emotion_score"] or 0.0)
-    return _dimension(0.4 * core + 0.3 * distinct + 0.3 * use, core=core, distinctiveness=distinct, use=use)
+        value = 0.5 * core + 0.2 * distinct + 0.3 * use
+    else:
+        row = candidate.row
+        core = 0.9 * _unsaid(candidate)
+        use = 0.4 + 0.3 * consequence(row["feedback"]) + 0.3 * abs(row["emotion_score"] or 0.0)
+        value = 0.4 * core + 0.3 * distinct + 0.3 * use
+    parts = {"personalisation.core": core, "personalisation.distinctiveness": distinct, "personalisation.use": use}
+    return _dimension(value, parts)

@@ -5,19 +5,20 @@ belong here: scores and decisions (``dimensions``, ``gate``).
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, cached_property
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from memory_pipelines.admission.clauses import Clause, clauses
 from memory_pipelines.admission.fact import Fact
 from memory_pipelines.admission.facts import extract_facts
-from memory_pipelines.admission.ontology import alternatives, cue, cues, predicate
+from memory_pipelines.admission.ontology import alternatives, cue, cues, has_cue, predicate
 from memory_pipelines.admission.summary import summary_language
 from memory_pipelines.admission.validity import Claim, Mention, fold
 from memory_pipelines.admission.workflow import steps_of
@@ -46,10 +47,12 @@ class Reading:
     secret: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidate:
     """Something that may be remembered. ``rows`` are the slices that state it, earliest first;
-    ``claim`` is None for an episode; ``reading`` is that of the first slice; ``entities`` are canonical ids."""
+    ``claim`` is None for an episode; ``reading`` is that of the first slice; ``entities`` are canonical ids.
+
+    What is asked for again and again is worked out once."""
 
     owner: Owner
     kind: MemoryType
@@ -58,11 +61,11 @@ class Candidate:
     entities: tuple[str, ...]
     claim: Claim | None = None
 
-    @property
+    @cached_property
     def row(self) -> Row:
         return self.rows[0]
 
-    @property
+    @cached_property
     def predicate(self) -> str:
         return self.claim.fact.predicate if self.claim else ""
 
@@ -70,7 +73,7 @@ class Candidate:
     def value(self) -> str:
         return self.claim.fact.value if self.claim else ""
 
-    @property
+    @cached_property
     def category(self) -> str:
         """The ontology's category of a fact, the label's of an episode."""
         if self.claim:
@@ -81,7 +84,7 @@ class Candidate:
     def language(self) -> str:
         return self.claim.fact.language if self.claim else self.reading.language
 
-    @property
+    @cached_property
     def memory_id(self) -> str:
         return memory_id(self.owner, self.kind, self.row["own_turn_ids"][0], self.predicate, self.value)
 
@@ -96,25 +99,30 @@ def _small_talk() -> tuple[re.Pattern[str], re.Pattern[str]]:
     return compiled(cues()["small_talk"]), compiled(cues()["small_talk_core"])
 
 
+_SAYS, _WORD = re.compile(r"[^\W_]"), re.compile(r"\w")
+
+
 def is_small_talk(text: str) -> bool:
     """Whether a text is nothing but greetings, thanks and acknowledgements (or signs), in either language."""
     if len(text) > SMALL_TALK_CHARACTERS:
         return False
     words, core = _small_talk()
-    left = re.sub(r"[\W_]+", "", words.sub("", text.replace("’", "'")))
-    return not left and (core.search(text) is not None or not re.search(r"\w", text))
+    left = words.sub("", text.replace("’", "'"))
+    return _SAYS.search(left) is None and (core.search(text) is not None or _WORD.search(text) is None)
+
+
+_DENIED = re.compile(r"没有?|不会?|\b(?:not|no|never|without)\b", re.I)
 
 
 def _danger(said: Sequence[Clause], text: str, facts: Iterable[Fact]) -> bool:
     """Whether a text tells of harm that no health fact keeps. Errs towards keeping."""
     if any(predicate(f.predicate).category == "health" for f in facts):
         return False
-    if not any(cue(lang, "safety").search(text) for lang in ("zh", "en")):
+    if not has_cue("safety", text):
         return False
-    denied = re.compile(r"没有?|不会?|\b(?:not|no|never|without)\b", re.I)
     for clause in said:
         found = cue(clause.language, "safety").search(clause.text)
-        if found and clause.asserted and not denied.search(clause.text[: found.start()]):
+        if found and clause.asserted and not _DENIED.search(clause.text[: found.start()]):
             return True
     return False
 
@@ -126,7 +134,7 @@ def _unsure(text: str, said: Sequence[Clause]) -> bool:
     """Whether a text only supposes, or doubts: it may matter for days, not for long."""
     if said and all(clause.supposed for clause in said):
         return True
-    return any(cue(lang, "doubt").search(text) for lang in ("zh", "en"))
+    return has_cue("doubt", text)
 
 
 def read(row: Row, before: str = "", earlier: Sequence[Fact] = ()) -> Reading:
@@ -157,22 +165,33 @@ def read(row: Row, before: str = "", earlier: Sequence[Fact] = ()) -> Reading:
         worth=worth_of_text(text),
         steps=steps_of(text),
         unsure=not facts and _unsure(text, said),
-        secret=not facts and any(cue(lang, "secret").search(text) for lang in ("zh", "en")),
+        secret=not facts and has_cue("secret", text),
     )
+
+
+COLUMNS = (
+    *("tenant", "subject", "owner", "bucket", "slice_id", "session_id", "own_turn_ids", "source_turn_ids"),
+    *("occurred_at", "ended_at", "text", "reply_text", "language", "entities", "intent", "action", "category"),
+    *("feedback", "reason", "emotion", "emotion_score", "decision_impact", "impact_final", "model_set"),
+)
+"""What admission reads of ``tables.SLICES``."""
 
 
 def by_owner(slices: pa.Table, as_of: datetime) -> Iterator[tuple[Owner, list[Row]]]:
     """The rows that had occurred by ``as_of`` of each owner, in (time, id) order; owners in order.
 
     Raises IntegrityError for a slice without an own turn, which no memory could be named after."""
-    grouped: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in slices.to_pylist():
-        if not row["own_turn_ids"]:
-            raise IntegrityError(f"slice {row['slice_id']} has no turn of its subject")
-        if row["occurred_at"] <= as_of:
-            grouped[row["tenant"], row["subject"]].append(row)
-    for key in sorted(grouped):
-        yield Owner(*key), sorted(grouped[key], key=lambda r: (r["occurred_at"], r["slice_id"]))
+    chosen = slices.select(COLUMNS)
+    nameless = pc.equal(pc.coalesce(pc.list_value_length(chosen["own_turn_ids"]), 0), 0)
+    for name in chosen["slice_id"].filter(nameless).to_pylist():
+        raise IntegrityError(f"slice {name} has no turn of its subject")
+    order = [(name, "ascending") for name in ("tenant", "subject", "occurred_at", "slice_id")]
+    chosen = chosen.filter(pc.less_equal(chosen["occurred_at"], as_of)).sort_by(order)
+    start = 0
+    for key, run in groupby(zip(chosen["tenant"].to_pylist(), chosen["subject"].to_pylist(), strict=True)):
+        size = sum(1 for _ in run)
+        yield Owner(*key), chosen.slice(start, size).to_pylist()
+        start += size
 
 
 def canonical_entities(row: Row) -> tuple[str, ...]:

@@ -18,12 +18,13 @@ from memory_pipelines.admission.fact import Fact
 from memory_pipelines.admission.ontology import (
     FAMILY,
     Pattern,
-    any_pattern,
     cue,
     is_place,
     patterns,
     predicate,
     predicates,
+    raw_patterns,
+    usable_patterns,
 )
 from memory_pipelines.admission.subject import OTHER, SELF, Phrase, grammar, read_phrase, strip, variants
 from memory_pipelines.admission.values import acceptable, article, canonical, seat, shape, split_values
@@ -151,17 +152,17 @@ def _yearly(common: Fact, said: str, at: datetime) -> list[Fact]:
     return [replace(common, value=f"{born:%m-%d}", object=shown, day=next_day(born, at.date(), said).isoformat())]
 
 
-def _usable(pattern: Pattern, phrase: Phrase, hit: DateHit | None, at: datetime, negated: bool, context: str) -> bool:
-    """Whether a pattern may be tried: its subject, date and context are there, and no future date speaks against it."""
+def _holds_for(
+    pattern: Pattern, phrase: Phrase, hit: DateHit | None, at: datetime, negated: bool, context: str
+) -> bool:
+    """Whether a pattern may state a fact here: its subject and context are there, and no date speaks against it."""
     if pattern.affirm and negated:
         return False
     if pattern.later and (hit is None or hit.day <= at.date()):
         return False
-    if pattern.raw or (pattern.explicit and not phrase.explicit) or (pattern.after and pattern.after != context):
+    if (pattern.explicit and not phrase.explicit) or (pattern.after and pattern.after != context):
         return False
-    if pattern.dated:
-        return negated or (hit is not None and hit.day >= at.date())
-    return hit is None or hit.day <= at.date() or pattern.anytime
+    return pattern.dated or pattern.anytime or hit is None or hit.day <= at.date()
 
 
 def _matches(
@@ -169,12 +170,10 @@ def _matches(
 ) -> list[Fact]:
     for text, negated in variants(phrase, clause.language):
         modes = ("noun",) if phrase.own and clause.language == "en" and phrase.who == SELF else ("verb", "noun")
+        dated = negated or (hit is not None and hit.day >= at.date())
         for mode in modes:
-            if any_pattern(clause.language, mode).match(text) is None:
-                continue
-            for pattern in patterns(clause.language, mode):
-                match = pattern.regex.match(text)
-                if match is None or not _usable(pattern, phrase, hit, at, negated, context):
+            for pattern, match in usable_patterns(clause.language, mode, dated).matches(text):
+                if not _holds_for(pattern, phrase, hit, at, negated, context):
                     continue
                 if made := _made(pattern, match, clause, phrase.who, pattern.strength * strength, negated, hit, at):
                     return made
@@ -182,10 +181,11 @@ def _matches(
 
 
 def _raw_matches(clause: Clause, phrase: Phrase, at: datetime, strength: float) -> list[Fact]:
-    for pattern in patterns(clause.language, "noun"):
-        if pattern.raw and (match := pattern.regex.match(phrase.text)):
-            return _made(pattern, match, clause, phrase.who, pattern.strength * strength, False, None, at)
-    return []
+    found = next(raw_patterns(clause.language).matches(phrase.text), None)
+    if found is None:
+        return []
+    pattern, match = found
+    return _made(pattern, match, clause, phrase.who, pattern.strength * strength, False, None, at)
 
 
 def _named_relative(clause: Clause, phrase: Phrase) -> list[Fact]:
@@ -332,8 +332,8 @@ def _clause_facts(clause: Clause, at: datetime, topic: str, inherited: float, co
 
 def _event(clause: Clause, at: datetime) -> list[Fact]:
     """An event with a day to come that is named without a verb: "job interview in two days", 「周五体检」."""
-    hit = find_date(clause.text, at.date(), clause.language)
-    if clause.hedged or hit is None or hit.day <= at.date():
+    hit = None if clause.hedged else find_date(clause.text, at.date(), clause.language)
+    if hit is None or hit.day <= at.date():
         return []
     left = clause.text[: hit.start].rstrip() + " " + clause.text[hit.end :]
     match = cue(clause.language, "event_noun").search(left)

@@ -14,10 +14,10 @@ import pyarrow as pa
 from memory_pipelines import tables
 from memory_pipelines.admission.dimensions import consequence, persistence, personalisation, structure, worth_of
 from memory_pipelines.admission.extract import Candidate, Row, by_owner, candidates
-from memory_pipelines.admission.judged import DISCARD, LONG, SHORT, Judged, named_parts
+from memory_pipelines.admission.judged import DISCARD, LONG, SHORT, Judged
 from memory_pipelines.admission.ontology import Profile, predicate
 from memory_pipelines.admission.ontology import profile as load_profile
-from memory_pipelines.admission.rows import decision_row, memory_row, routing_of, session_ends
+from memory_pipelines.admission.rows import Columns, decision_row, memory_row, routing_of, session_ends
 from memory_pipelines.admission.snapshot import Snapshot
 from memory_pipelines.admission.validity import PROMOTION_MENTIONS, frequent
 from memory_pipelines.model import WINDOW, Owner, Permanence, stable_hash, utc
@@ -72,23 +72,18 @@ def _hard_rule(candidate: Candidate, profile: Profile, as_of: datetime) -> tuple
     return None
 
 
-def judge(candidate: Candidate, profile: Profile, snapshot: Snapshot, as_of: datetime) -> Judged:
+def judge(candidate: Candidate, profile: Profile, snapshot: Snapshot, as_of: datetime, arm: str) -> Judged:
     """The decision on one candidate by itself (promotion by repetition comes after)."""
-    p, s, z = (
-        persistence(candidate),
-        structure(candidate),
-        personalisation(candidate, snapshot),
-    )
-    weighted = zip(profile.weights, (p.value, s.value, z.value), strict=True)
-    score = round(sum(weight * value for weight, value in weighted), 4)
-    arm = arm_of(candidate.owner, profile)
+    p, s, z = persistence(candidate), structure(candidate), personalisation(candidate, snapshot)
+    of_p, of_s, of_z = profile.weights
+    score = round(of_p * p.value + of_s * s.value + of_z * z.value, 4)
     long_from = profile.arm_b_long if arm == "B" else profile.long
     if decided := _hard_rule(candidate, profile, as_of):
         rule, outcome = decided
     else:
         rule = "score"
         outcome = LONG if score >= long_from else SHORT if score >= profile.short else DISCARD
-    parts = named_parts(persistence=p, structure=s, personalisation=z)
+    parts = p.parts | s.parts | z.parts
     return Judged(candidate, p.value, s.value, z.value, parts, score, arm, long_from, rule, outcome)
 
 
@@ -165,17 +160,13 @@ def admit(
     Raises SettingError for an unknown scenario, IntegrityError for a slice without an own turn."""
     as_of = utc(as_of)
     profile = profile or load_profile(scenario)
-    decisions: list[Row] = []
-    memories: list[Row] = []
+    decisions, memories = Columns(tables.DECISIONS.schema), Columns(tables.MEMORIES.schema)
     for owner, rows in by_owner(slices, as_of):
-        ends = session_ends(rows)
-        judged = promote([judge(c, profile, snapshot, as_of) for c in candidates(owner, rows)])
+        ends, arm = session_ends(rows), arm_of(owner, profile)
+        judged = promote([judge(c, profile, snapshot, as_of, arm) for c in candidates(owner, rows)])
         for item in sorted(judged, key=lambda j: (j.candidate.row["occurred_at"], j.candidate.memory_id)):
             routing, kept = routing_of(item, profile), permanence_of(item)
-            decisions.append(decision_row(item, kept, routing, profile, snapshot.version))
+            decisions.add(decision_row(item, kept, routing, profile, snapshot.version))
             if item.outcome != DISCARD:
-                memories.append(memory_row(item, kept, routing, profile, ends))
-    return Admitted(
-        pa.Table.from_pylist(decisions, schema=tables.DECISIONS.schema),
-        pa.Table.from_pylist(memories, schema=tables.MEMORIES.schema),
-    )
+                memories.add(memory_row(item, kept, routing, profile, ends))
+    return Admitted(decisions.table(), memories.table())

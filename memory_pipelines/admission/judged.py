@@ -6,7 +6,6 @@ Belongs here: the record and the names of outcomes. Does not belong here: how it
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from memory_pipelines.admission.dimensions import Dimension
 from memory_pipelines.admission.extract import Candidate
 
 LONG, SHORT, DISCARD = "long", "short", "discard"
@@ -14,8 +13,8 @@ LONG, SHORT, DISCARD = "long", "short", "discard"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A candidate with its dimensions and what they are made of (``named_parts``), its score, the threshold of its
-    arm for long-term memory, the rule that decided and the outcome."""
+    """A candidate with its dimensions and what they are made of (``parts``: ``<dimension>.<part>`` → value), its score,
+    the threshold of its arm for long-term memory, the rule that decided and the outcome."""
 
     candidate: Candidate
     persistence: float
@@ -27,10 +26,3 @@ class Judged:
     long_from: float
     rule: str
     outcome: str
-
-
-def named_parts(**dimensions: Dimension) -> dict[str, float]:
-    """``<dimension>.<part>`` → value."""
-    return {
-        f"{name}.{part}": value for name, dimension in dimensions.items() for part, value in dimension.parts.items()
-    }

@@ -4,7 +4,7 @@ Belongs here: loading and compiling what ``data/*.yaml`` says. Does not belong h
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -180,6 +180,11 @@ def cue(language: str, name: str) -> re.Pattern[str]:
     return re.compile(body if language == "zh" else rf"\b(?:{body})\b", re.I)
 
 
+def has_cue(name: str, text: str) -> bool:
+    """Whether a text has one of the cue words, in either language."""
+    return cue("zh", name).search(text) is not None or cue("en", name).search(text) is not None
+
+
 @cache
 def value_lists(language: str) -> tuple[frozenset[str], tuple[str, ...], frozenset[str]]:
     """(values that name nothing, beginnings that disqualify a value, definite things that are tastes)."""
@@ -209,18 +214,50 @@ def questions(language: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 def _any_of(patterns_: Iterable[re.Pattern[str]]) -> re.Pattern[str]:
-    """One pattern that matches where any of them does: what holds nothing is told in one step."""
+    """One pattern that matches where any of them does: what holds nothing is told in one step.
+
+    Its only groups are the patterns in order: ``lastindex`` - 1 is the place of the first that matches."""
     bodies = []
     for pattern in patterns_:
         source = re.sub(r"\(\?P<\w+>", "(?:", pattern.pattern)
-        bodies.append(f"(?i:{source})" if pattern.flags & re.I else f"(?:{source})")
+        bodies.append(f"((?i:{source}))" if pattern.flags & re.I else f"({source})")
     return re.compile("|".join(bodies))
 
 
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """Patterns in order of preference, and what any of them matches (``_any_of``)."""
+
+    each: tuple[Pattern, ...]
+    any: re.Pattern[str]
+
+    def matches(self, text: str) -> Iterator[tuple[Pattern, re.Match[str]]]:
+        """The patterns that match at the start of ``text``, and how."""
+        found = self.any.match(text)
+        if found is None or found.lastindex is None:
+            return
+        for pattern in self.each[found.lastindex - 1 :]:
+            if match := pattern.regex.match(text):
+                yield pattern, match
+
+
+def _together(each: Iterable[Pattern]) -> Patterns:
+    chosen = tuple(each)
+    return Patterns(chosen, _any_of(pattern.regex for pattern in chosen))
+
+
 @cache
-def any_pattern(language: str, mode: str) -> re.Pattern[str]:
-    """What any of ``patterns`` matches."""
-    return _any_of(pattern.regex for pattern in patterns(language, mode))
+def usable_patterns(language: str, mode: str, dated: bool) -> Patterns:
+    """The patterns of ``patterns`` that are tried on a phrase without its date; those that need one if ``dated``.
+
+    Hardly a phrase matches any of the undated ones, while most match a dated one."""
+    return _together(p for p in patterns(language, mode) if not p.raw and (dated or not p.dated))
+
+
+@cache
+def raw_patterns(language: str) -> Patterns:
+    """The patterns that are tried before dates are taken off."""
+    return _together(p for p in patterns(language, "noun") if p.raw)
 
 
 @cache

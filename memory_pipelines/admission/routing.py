@@ -35,8 +35,8 @@ def route(kind: MemoryType, category: str, structure: float, entities: int, cons
     graph = 0.25 + 0.35 * linked + (0.2 + 0.2 * consequence if episodic else 0.3 if category == "preference" else 0.2)
     vector = (0.45 if episodic else 0.35) + 0.4 * wording + (0.1 if category in ("fact", "preference") else 0.0)
     relational = 0.2 + 0.4 * structure + (0.0 if episodic else 0.3)
-    fit = {GRAPH: round(graph, 4), VECTOR: round(vector, 4), RELATIONAL: round(relational, 4)}
-    fit = {store: min(1.0, score) for store, score in fit.items()}
+    scores = {GRAPH: graph, VECTOR: vector, RELATIONAL: relational}
+    fit = {store: min(1.0, round(score, 4)) for store, score in scores.items()}
     eligible = [s for s in fit if s != VECTOR or structure >= LOW_STRUCTURE or fit[VECTOR] >= STRICT_VECTOR]
     ranked = sorted(eligible, key=lambda store: (-fit[store], store))
     most = 3 if category == "preference" else 2

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
+
 from memory_pipelines.admission.dimensions import consequence
 from memory_pipelines.admission.extract import Candidate, Row
 from memory_pipelines.admission.judged import DISCARD, SHORT, Judged
@@ -20,6 +22,21 @@ SHORT_TERM = timedelta(days=9)
 """How long after its session a short-term memory is kept."""
 SILENCE = timedelta(hours=6)
 """So long a pause ends a session, also where the source goes on with the same session id for years."""
+
+
+class Columns:
+    """Rows of one table, kept by column: a list of values holds less than as many rows do."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._values: dict[str, list[Any]] = {name: [] for name in schema.names}
+
+    def add(self, row: Row) -> None:
+        for name, values in self._values.items():
+            values.append(row[name])
+
+    def table(self) -> pa.Table:
+        return pa.Table.from_pydict(self._values, schema=self._schema)
 
 
 def session_ends(rows: Sequence[Row]) -> dict[str, datetime]:

@@ -43,12 +43,15 @@ class Snapshot:
     subjects: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
 
-    def distinctiveness(self, keys: tuple[str, ...]) -> float:
+    def distinctiveness(self, keys: Iterable[str]) -> float:
         """0 for what all have, towards 1 the fewer have it: 1 − ln(1 + n) / ln(1 + N) of the rarest key, n of N
-        subjects."""
-        if self.subjects < 1 or not keys:
+        subjects. An empty snapshot asks for no key."""
+        if self.subjects < 1:
             return NEUTRAL
-        rarest = min(min(self.counts.get(key, UNSEEN_HOLDERS), self.subjects) for key in keys)
+        rarest = min((self.counts.get(key, UNSEEN_HOLDERS) for key in keys), default=None)
+        if rarest is None:
+            return NEUTRAL
+        rarest = min(rarest, self.subjects)
         return round(1 - math.log1p(rarest) / math.log1p(self.subjects), 4)
 
 
@@ -61,19 +64,21 @@ def claim_key(predicate: str, value: str) -> str:
     return hashed(f"{predicate}={value}")
 
 
-def episode_keys(intent: str | None, entities: Iterable[str]) -> tuple[str, ...]:
+def episode_keys(intent: str | None, entities: Iterable[str]) -> Iterator[str]:
     """Keys of what one slice or exchange names: its entities' canonical ids and its intent."""
-    names = [entity for entity in entities if entity.partition("/")[0] not in UNCOUNTED]
+    for entity in entities:
+        if entity.partition("/")[0] not in UNCOUNTED:
+            yield hashed(entity)
     if (intent or "") not in UNKNOWN_INTENTS:
-        names.append(f"intent={intent}")
-    return tuple(hashed(name) for name in names)
+        yield hashed(f"intent={intent}")
 
 
-def snapshot_keys(candidate: Candidate) -> tuple[str, ...]:
+def snapshot_keys(candidate: Candidate) -> Iterator[str]:
     """What a population snapshot counts for a candidate."""
     if candidate.claim:
-        return (claim_key(candidate.predicate, candidate.value),)
-    return episode_keys(candidate.row["intent"], candidate.entities)
+        yield claim_key(candidate.predicate, candidate.value)
+    else:
+        yield from episode_keys(candidate.row["intent"], candidate.entities)
 
 
 def exchange_keys(row: Mapping[str, Any]) -> Iterator[str]:

@@ -56,6 +56,10 @@ def grammar(language: str) -> dict[str, re.Pattern[str]]:
         ),
         "past": re.compile(r"used to ", re.I),
         "correction": re.compile(rf"(?:{alternatives(words['correction'])})\W+", re.I),
+        "no_more": re.compile(r" (?:any ?more|any longer)$", re.I),
+        "inner_adverb": re.compile(
+            rf"^((?:am|is|are|have|has|do not|does not|cannot|will) )(?:(?:{adverb})\s+)+", re.I
+        ),
     }
 
 
@@ -128,15 +132,10 @@ def variants(phrase: Phrase, language: str) -> Iterator[tuple[str, bool]]:
                 yield "有" + rest, True
             yield rest, True
         return
-    text = re.sub(r" (?:any ?more|any longer)$", "", strip(text, rules["adverb"]), flags=re.I)
+    text = rules["no_more"].sub("", strip(text, rules["adverb"]))
     if match := rules["past"].match(text):
         past, text = True, text[match.end() :]
-    text = re.sub(
-        rf"^((?:am|is|are|have|has|do not|does not|cannot|will) )(?:{rules['adverb'].pattern})",
-        r"\1",
-        text,
-        flags=re.I,
-    )
+    text = rules["inner_adverb"].sub(r"\1", text)
     yield text, past
     if match := rules["negation"].match(text):
         rest = strip(text[match.end() :], rules["adverb"])

@@ -77,7 +77,8 @@ def intent_phrase(intent: str) -> Mapping[str, str] | None:
     table: Mapping[str, Mapping[str, str]] = phrases()["intents"]
     if intent in table:
         return table[intent]
-    return next((row for key, row in table.items() if key in intent.split("_")), None)
+    words = intent.split("_")
+    return next((row for key, row in table.items() if key in words), None)
 
 
 def feedback_phrase(feedback: str, language: str) -> str:

@@ -49,7 +49,6 @@ def prepared(text: str) -> str:
 
 
 def _stems(word: str) -> Iterator[str]:
-    yield word
     for ending in ("'s", "s", "es", "ed", "ing", "d"):
         if len(word) > len(ending) + 2 and word.endswith(ending):
             yield word[: -len(ending)]
@@ -63,11 +62,10 @@ def _tokens(text: str, language: str) -> list[tuple[str, tuple[str, ...]]]:
     at = 0
     while at < len(words):
         word = words[at]
-        here: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
-        for stem in _stems(word) if len(word) > 1 and word[0].isalpha() else (word,):
-            if here := entries.get(stem, ()):
-                break
-        for tokens, kinds in here:
+        here = entries.get(word)
+        if here is None and len(word) > 3 and word[0].isalpha():
+            here = next((entries[stem] for stem in _stems(word) if stem in entries), None)
+        for tokens, kinds in here or ():
             size = len(tokens)
             if size == 1 or tuple(words[at + 1 : at + size]) == tokens[1:]:
                 found.append((gap.join(words[at : at + size]), kinds))

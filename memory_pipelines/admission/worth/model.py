@@ -39,13 +39,15 @@ class WorthModel:
     def judge(self, text: str) -> Worth:
         """The worth of one text; a text without a known feature has the shares of the bias."""
         weights = self.weights
-        sums, squares = [0.0, 0.0, 0.0], 0.0
+        long = short = discard = squares = 0.0
         for name, value in features(text).items():
             if row := weights.get(name):
                 squares += value * value
-                for i in range(3):
-                    sums[i] += value * row[i]
+                long += value * row[0]
+                short += value * row[1]
+                discard += value * row[2]
         length = math.sqrt(squares) or 1.0
+        sums = (long, short, discard)
         scores = [(total / length + bias) / UNIT for total, bias in zip(sums, self.bias, strict=True)]
         top = max(scores)
         shares = [math.exp(score - top) for score in scores]

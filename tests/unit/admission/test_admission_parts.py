@@ -30,6 +30,9 @@ def test_distinctiveness_runs_from_all_to_few() -> None:
     assert snapshot.distinctiveness(("a", "b")) == pytest.approx(0.501, abs=1e-3)
     assert snapshot.distinctiveness(("over",)) == 0.0
     assert Snapshot().distinctiveness(("a",)) == snapshot.distinctiveness(()) == 0.5
+    keys = iter(("a",))
+    assert Snapshot().distinctiveness(keys) == 0.5
+    assert list(keys) == ["a"]  # an empty snapshot has nothing to look up
 
 
 def test_dimensions_are_bounded_and_explain_themselves(slice_row: Make) -> None:
@@ -44,11 +47,12 @@ def test_dimensions_are_bounded_and_explain_themselves(slice_row: Make) -> None:
     )
     (episode,) = candidates(ANN, [row])
     p, s, z = persistence(episode), structure(episode), personalisation(episode, Snapshot())
-    assert p.parts == {"horizon": p.parts["horizon"], "consequence": 1.0, "impact": 1.0}
-    assert 0.05 <= p.parts["horizon"] <= 0.9
-    assert p.value == round(1 - (1 - p.parts["horizon"]) * 0.4 * 0.6, 4)
-    assert s.parts["entities"] == 0.65
-    assert z.value == round(0.4 * z.parts["core"] + 0.3 * 0.5 + 0.3 * 1.0, 4)
+    horizon = p.parts["persistence.horizon"]
+    assert p.parts == {"persistence.horizon": horizon, "persistence.consequence": 1.0, "persistence.impact": 1.0}
+    assert 0.05 <= horizon <= 0.9
+    assert p.value == round(1 - (1 - horizon) * 0.4 * 0.6, 4)
+    assert s.parts["structure.entities"] == 0.65
+    assert z.value == round(0.4 * z.parts["personalisation.core"] + 0.3 * 0.5 + 0.3 * 1.0, 4)
 
 
 def test_structure_orders_triple_entities_and_text(slice_row: Make) -> None:
