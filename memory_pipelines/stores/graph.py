@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import neo4j
 
 BATCH = 100
+TOGETHER = 10
+"""Batches of one version that are one transaction: a commit costs more than a batch of a person of usual size."""
 DROP_BATCH = 1000
 CONNECT_SECONDS = 5.0
 READ_RETRY_SECONDS = 1.0
@@ -91,30 +94,27 @@ class Neo4jGraph:
         checks.version(version)
         good_nodes, good_edges = checks.graph(nodes, edges)
         label_of = {node.node_id: _label(node) for node in good_nodes}
+        batches: list[tuple[str, dict[str, Any]]] = []
+        whose = {"owner": owner.key, "tenant": owner.tenant, "version": version}
         for label in LABELS:
-            rows = [_node_row(owner, version, node) for node in good_nodes if _label(node) == label]
-            for batch in _batches(rows):
-                self._write(
-                    WRITE_NODES.format(label=label),
-                    rows=batch,
-                    owner=owner.key,
-                    tenant=owner.tenant,
-                    version=version,
-                )
+            found = [_node_row(owner, version, node) for node in good_nodes if _label(node) == label]
+            batches += [(WRITE_NODES.format(label=label), whose | {"rows": rows}) for rows in _batches(found)]
         groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
         for edge in good_edges:
             group = (label_of[edge.source], TYPES[edge.kind], label_of[edge.target])
             ends = {"source": _uid(owner, version, edge.source), "target": _uid(owner, version, edge.target)}
             groups.setdefault(group, []).append({**ends, "weight": float(edge.weight)})
-        for (source, kind, target), rows in sorted(groups.items()):
-            for batch in _batches(rows):
-                self._write(WRITE_EDGES.format(source=source, type=kind, target=target), rows=batch)
+        for (source, kind, target), found in sorted(groups.items()):
+            query = WRITE_EDGES.format(source=source, type=kind, target=target)
+            batches += [(query, {"rows": rows}) for rows in _batches(found)]
+        for start in range(0, len(batches), TOGETHER):
+            self._ask(WRITE_RETRY_SECONDS, partial(_written, batches=batches[start : start + TOGETHER]))
 
     def drop(self, owner: Owner, version: str) -> None:
         checks.version(version)
         for label in LABELS:
             dropped = DROP_BATCH
-            while dropped:
+            while dropped == DROP_BATCH:  # fewer were the last
                 [record] = self._write(DROP.format(label=label), owner=owner.key, version=version, limit=DROP_BATCH)
                 dropped = int(record["dropped"])
 
@@ -213,6 +213,16 @@ class Neo4jGraph:
             if refused := tls.distrusted("graph", error):
                 raise refused from None
             raise StoreUnavailableError("graph", SETTING, type(error).__name__) from None
+
+
+def _written(session: neo4j.Session, batches: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    """The queries in one managed write transaction."""
+
+    def work(tx: neo4j.ManagedTransaction) -> None:
+        for query, parameters in batches:
+            tx.run(query, parameters).consume()
+
+    session.execute_write(work)
 
 
 def _neighbourhood(

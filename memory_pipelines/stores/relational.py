@@ -312,42 +312,52 @@ class PostgresAuthority:
                 raise TransientError(f"batch {batch.batch_id} is gone: another publisher holds bucket {batch.bucket}")
             if state != "preparing":
                 return
-            for change in batch.changes:
-                self._commit_owner(connection, change, at)
+            self._show(connection, batch.changes, at)
             connection.execute(
                 schema.batches.update().where(schema.batches.c.batch_id == batch.batch_id).values(state="committed")
             )
 
     @staticmethod
-    def _commit_owner(connection: sa.Connection, change: OwnerChange, at: datetime) -> None:
-        owner, table, people, turns = change.owner, schema.memories, schema.people, schema.slice_turns
+    def _show(connection: sa.Connection, changes: Sequence[OwnerChange], at: datetime) -> None:
+        """A statement a table for all owners: with some a person, they cost more than the rows."""
+        table, people, turns = schema.memories, schema.people, schema.slice_turns
         shown = [
             {
                 "memory_id": memory,
-                "owner": owner.key,
-                "tenant": owner.tenant,
+                "owner": change.owner.key,
+                "tenant": change.owner.tenant,
                 "version": version,
                 "tier": tier,
                 "admitted_at": at,
             }
+            for change in changes
             for memory, version, tier in change.show
         ]
         upsert(connection, table, shown, update=("version", "tier"))
-        for part in parts(change.hide):
+        for part in parts([memory for change in changes for memory in change.hide]):
             connection.execute(table.update().where(table.c.memory_id.in_(part)).values(version=None))
-        person = {
-            "owner": owner.key,
-            "tenant": owner.tenant,
-            "subject": owner.subject,
-            "epoch": 0,
-            "graph_version": change.graph_version,
-        }
-        upsert(connection, people, [person], update=("graph_version",))
-        known = sa.select(schema.tombstones.c.epoch).where(schema.tombstones.c.owner == owner.key).scalar_subquery()
-        last = sa.case((people.c.epoch < known, known), else_=people.c.epoch)  # an erased owner goes on counting
-        connection.execute(people.update().where(people.c.owner == owner.key).values(epoch=last + 1))
-        connection.execute(turns.update().where(turns.c.owner == owner.key).values(current=False))
-        current = [{"slice_id": s, "turn_id": t, "owner": owner.key, "current": True} for s, t in change.slices]
+        persons = [
+            {
+                "owner": change.owner.key,
+                "tenant": change.owner.tenant,
+                "subject": change.owner.subject,
+                "epoch": 0,
+                "graph_version": change.graph_version,
+            }
+            for change in changes
+        ]
+        upsert(connection, people, persons, update=("graph_version",))
+        known = sa.select(schema.tombstones.c.epoch).where(schema.tombstones.c.owner == people.c.owner)
+        last = known.scalar_subquery()  # an erased owner goes on counting
+        grown = sa.case((people.c.epoch < last, last), else_=people.c.epoch) + 1
+        for keys in parts([change.owner.key for change in changes]):
+            connection.execute(people.update().where(people.c.owner.in_(keys)).values(epoch=grown))
+            connection.execute(turns.update().where(turns.c.owner.in_(keys), turns.c.current).values(current=False))
+        current = [
+            {"slice_id": slice_id, "turn_id": turn_id, "owner": change.owner.key, "current": True}
+            for change in changes
+            for slice_id, turn_id in change.slices
+        ]
         upsert(connection, turns, current, update=("current",))
 
     def finish(self, batch: Batch) -> None:

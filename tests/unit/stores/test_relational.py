@@ -1,5 +1,6 @@
 """The authority on SQLite (the suite shared with the contract tests), and how a database is connected to."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,9 @@ import sqlalchemy as sa
 from suites.authority_suite import AuthoritySuite, assert_silent
 
 from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
+from memory_pipelines.model import Owner
 from memory_pipelines.stores import database, schema, statements
+from memory_pipelines.stores.relational import Batch, OwnerChange, PostgresAuthority
 
 
 class TestAuthority(AuthoritySuite):
@@ -75,3 +78,25 @@ def test_an_upsert_without_rows_does_nothing() -> None:
     with engine.begin() as connection:
         statements.upsert(connection, schema.people, [])
         assert connection.execute(sa.select(schema.people)).all() == []
+
+
+def test_a_commit_takes_as_many_statements_for_many_persons_as_for_one() -> None:
+    engine = database.connect("sqlite://")
+    authority = PostgresAuthority(engine)
+    statements_of: list[str] = []
+    sa.event.listen(
+        engine, "before_cursor_execute", lambda c, cursor, statement, *rest: statements_of.append(statement)
+    )
+    at, counts = datetime(2026, 1, 1, tzinfo=UTC), []
+    for number, size in ((1, 1), (2, 40)):
+        owners = [Owner("many", f"u:{number}.{i}") for i in range(size)]
+        changes = [
+            OwnerChange(o, show=((o.key, "v", "hot"),), hide=(f"x{o.key}"[:32],), slices=(("s", "t"),)) for o in owners
+        ]
+        batch = Batch(f"b{number}", 0, "preparing", tuple(changes))
+        authority.prepare(batch, [], at)
+        statements_of.clear()
+        authority.commit(batch, at)
+        counts.append(len(statements_of))
+        assert [authority.person(owner).epoch for owner in owners] == [1] * size
+    assert counts[0] == counts[1]
