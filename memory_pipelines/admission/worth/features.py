@@ -19,6 +19,14 @@ MAX_CHARACTERS = 1200
 """Longer texts are read in part, the beginning and the end: what is worth keeping often comes last."""
 _TOKEN = re.compile("[a-zà-ÿ']+|[0-9]+|[\u3400-\u9fff]|[?!.,;:…—“”\"()\\[\\]]|[^\\s\\w]")
 _DIGITS = re.compile("[0-9]")
+_OWN_NAME = re.compile("\\b(?:[Mm]y|[Oo]ur)(?: [\\w'-]+){0,2} [A-Z0-9]|[我咱][\u3400-\u9fff]{0,6} ?[A-Za-z]*[A-Z0-9]")
+"""Something of one's own with a name or a model: "my old Dawes", 我那台A7."""
+_OPEN, _CLOSE = frozenset("“「『"), frozenset("”」』")
+_BREAKS, _COLONS = frozenset("?!.,;:…。，；：、"), frozenset(":：")
+_WHO = {"me": "self", "us": "self", "kin": "kin", "other": "theirs", "farkin": "theirs", "they": "they", "you": "you"}
+_THEIRS = frozenset(("other", "farkin"))
+_LINKS = frozenset(("的", "家", "们", "那", "old", "best", "new", "former"))
+"""Words between "my" and "friend" that leave the friend the one that is spoken of."""
 
 
 _Entries = Mapping[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]
@@ -78,9 +86,10 @@ def _tokens(text: str, language: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def features(text: str) -> dict[str, float]:
-    """Name → value in (0, 1] of all features of a text: ``w`` words, ``c`` pairs of characters, ``k`` kinds, ``s``
-    kinds
-    beside a word, ``p`` pairs of kinds, ``f`` signs and sizes."""
+    """Name → value in (0, 1] of all features of a text: ``w`` words, ``c`` pairs of characters or words, ``k``
+    kinds, ``s`` what stands beside what, ``v`` who is spoken of, ``p``
+    the first of them beside a kind, ``f`` signs and sizes."""
+    named = _OWN_NAME.search(text) is not None
     text = prepared(text)
     language = "zh" if is_chinese(text) else "en"
     tokens = _tokens(text, language)
@@ -96,9 +105,6 @@ def features(text: str) -> dict[str, float]:
     shown.append("$")
     for left, right in pairwise(shown):
         made[f"s={left} {right}"] = 0.7
-    for one, _, three in zip(shown, shown[1:], shown[2:], strict=False):
-        if one.isupper() and three.isupper():
-            made[f"s={one} _ {three}"] = 0.5
     if language == "zh":
         for left, right in pairwise(re.sub("[^\u3400-\u9fff]", "", text)):
             made[f"c={left}{right}"] = 0.5
@@ -108,12 +114,67 @@ def features(text: str) -> dict[str, float]:
             made[f"c={left} {right}"] = 0.5
     for kind in present:
         made[f"k={kind}"] = 1.0
-    present.sort()
-    for i, left in enumerate(present):
-        for right in present[i + 1 :]:
-            made[f"p={left}&{right}"] = 0.6
     made |= _signs(text, tokens, present)
+    mark = "?" if "?" in text else "."
+    first, voices = _voices(tokens)
+    for name in voices:
+        made[f"v={name}"] = made[f"v={name} {mark}"] = 0.8
+    for kind in present:
+        made[f"p={first}&{kind}"] = 0.6
+    if named:
+        made["f=own name"] = made[f"f=own name {mark}"] = 1.0
     return made
+
+
+def _voices(tokens: list[tuple[str, tuple[str, ...]]]) -> tuple[str, list[str]]:
+    """Who is spoken of first; signs of who is spoken of outside and inside of what is quoted and of what clauses begin
+    with."""
+    outside: dict[str, None] = {}
+    inside: dict[str, None] = {}
+    found: dict[str, None] = {}
+    quoting = reported = told = False
+    begins = True
+    for at, (word, kinds) in enumerate(tokens):
+        if not kinds or len(word) == 1:
+            if word in _OPEN or word in _CLOSE or word == '"':
+                quoting = word in _OPEN or (word == '"' and not quoting)
+                continue
+            if word in _BREAKS:
+                told = told or (reported and word in _COLONS)
+                begins = True
+                continue
+            if not kinds:
+                begins = False
+                continue
+        if begins:
+            found[f"begins {kinds[0]}"] = None
+            begins = False
+        reported = reported or "report" in kinds or "media" in kinds
+        who = next((_WHO[kind] for kind in kinds if kind in _WHO), "")
+        if who == "self" and _of_another(tokens, at + 1):
+            who = ""
+        if who:
+            (inside if quoting or told else outside)[who] = None
+    first = next(iter(outside), "nobody")
+    found[f"first {first}"] = None
+    if inside:
+        found["quoted"] = None
+    if "self" in outside:
+        found["self and theirs" if "theirs" in outside else "self"] = None
+    elif "self" in inside:
+        found["self quoted"] = None
+    elif "theirs" in outside and "kin" not in outside:
+        found["theirs alone"] = None
+    elif "they" in outside and "kin" not in outside:
+        found["they alone"] = None
+    return first, list(found)
+
+
+def _of_another(tokens: list[tuple[str, tuple[str, ...]]], at: int) -> bool:
+    """Whether "my" goes on as "my friend"."""
+    while at < len(tokens) and tokens[at][0] in _LINKS:
+        at += 1
+    return at < len(tokens) and not _THEIRS.isdisjoint(tokens[at][1])
 
 
 def _signs(text: str, tokens: list[tuple[str, tuple[str, ...]]], present: list[str]) -> dict[str, float]:

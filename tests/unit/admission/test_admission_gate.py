@@ -189,7 +189,7 @@ def test_short_term_expires_nine_days_after_its_session(slice_row: Make) -> None
 
 def test_three_mentions_within_a_week_promote_the_earliest(slice_row: Make) -> None:
     def complaint(number: int, days: float) -> Row:
-        return slice_row(number, "包裹又湿了", days=days, intent="logistics_complaint", entities=[SF])
+        return slice_row(number, "包裹有点湿", days=days, intent="logistics_complaint", entities=[SF])
 
     result = run([complaint(1, 0), complaint(2, 3), complaint(3, 7)])
     long = [m for m in result.memories.to_pylist() if m["term"] == "long"]
