@@ -50,10 +50,10 @@ def test_dimensions_are_bounded_and_explain_themselves(slice_row: Make) -> None:
     horizon = p.parts["persistence.horizon"]
     assert p.parts == {"persistence.horizon": horizon, "persistence.consequence": 1.0, "persistence.impact": 1.0}
     assert 0.05 <= horizon <= 0.9
-    assert p.value == round(1 - (1 - horizon) * 0.4 * 0.6, 4)
+    assert p.value == pytest.approx(1 - (1 - horizon) * 0.4 * 0.6, abs=1e-4)  # parts are rounded, too
     assert s.parts["structure.entities"] == 0.65
     expected = 0.4 * z.parts["personalisation.core"] + 0.3 * 0.5 + 0.3 * 1.0
-    assert z.value == pytest.approx(expected, abs=1e-4)  # parts are rounded too
+    assert z.value == pytest.approx(expected, abs=1e-4)
 
 
 def test_structure_orders_triple_entities_and_text(slice_row: Make) -> None:
