@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from benchmarks.admission.path import Turn, admitted, labelled
+from memory_pipelines.admission.script import simplified
 from memory_pipelines.model import turn_id
 from memory_pipelines.sample import Config, simulate
 
@@ -119,8 +120,10 @@ class Values:
 
     @property
     def alone(self) -> bool:
-        """No value that has ended is current."""
-        return not any(_same(ended, value) for ended in self.ended for value in self.found)
+        """No value that has ended is current; of two that hold one another (4 and half past 4) the longer is meant."""
+        said = [value for value in self.found if not _same(self.current, value)]
+        said += [value for value in self.found if _same(self.current, value) for e in self.ended if self.current in e]
+        return not any(_same(ended, value) for ended in self.ended for value in said)
 
     @property
     def right(self) -> bool:
@@ -154,9 +157,10 @@ def _object(row: dict[str, Any]) -> str:
 
 
 def fold(value: str) -> str:
-    """A value without articles, numbers of things and blanks."""
+    """A value in simplified characters, without articles, numbers of things and blanks."""
+    value = simplified(value)
     value = re.sub(
-        r"^(?:an? |the |two |[一两二三][只条匹缸])|(?:的)?(?:座位|位置| seats?)$", "", value.casefold().strip()
+        r"^(?:an? |the |two |[一两二三][只条匹缸对])|(?:的)?(?:座位|位置| seats?)$", "", value.casefold().strip()
     )
     return re.sub(r"[\s?]|^不吃", "", value)
 

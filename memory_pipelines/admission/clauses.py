@@ -24,7 +24,8 @@ _REASON = r"\s*(?:就?会过敏|i(?:'m| am) allergic\s*(?:[.!]|$))"
 # A comma between digits, and one before a reason that the clause needs, do not cut.
 _SPLIT = re.compile(
     rf"(?:，|(?<!\d),|,(?!\s?\d))(?!{_REASON})|[：()（）—]+|:\s+|\s-\s|(?<=[\u3400-\u9fff])\s+(?=[\u3400-\u9fff])"
-    rf"|\s+(?:and|but|so|because|although|though)\s+(?=(?:{_CONJOINED})\b)",
+    rf"|\s+(?:and|but|so|because|although|though)\s+(?=(?:{_CONJOINED})\b)"
+    r"|\s+(?:so|because|although)\s+(?=(?:the|it|there|you|they|please|this)\b)",
     re.I,
 )
 _QUOTE = re.compile(r"“([^”\n]{1,200})”|「([^」\n]{1,200})」|『([^』\n]{1,200})』|\"([^\"\n]{1,200})\"")
@@ -67,6 +68,8 @@ class Clause:
     supposed: bool = False
     """Not asserted because it, or what it depends on, is only supposed, quoted or asked back; any other question takes
     something for granted."""
+    filled: bool = False
+    """Stands after a colon: what is before it may be its name."""
 
 
 def language_of(text: str) -> str:
@@ -103,7 +106,7 @@ def _pieces(text: str, start: int, end: int) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pieces if text[a:b].strip()]
 
 
-_STATES = re.compile("do not |when(?:ever)? (?:i|we|you) ", re.I)
+_STATES = re.compile(r"do not |when(?:ever)? (?:i|we|you) |what (?:i|we) \w+ (?:is|was) ", re.I)
 _INVERTED = re.compile(r"\w+ (?:i|you|we|he|she|they|it)\b", re.I)
 
 
@@ -133,7 +136,8 @@ def clauses(text: str) -> Iterator[Clause]:
         supposed = False
         for i, (a, b) in enumerate(pieces):
             piece, lang = normal[i], languages[i]
-            if i and masked[pieces[i - 1][1] : a].strip() in (":", "：") and _SAID.search(normal[i - 1]):
+            filled = i > 0 and masked[pieces[i - 1][1] : a].strip() in (":", "：")
+            if filled and _SAID.search(normal[i - 1]):
                 supposed = True
             if not piece or b - a > MAX_CLAUSE:
                 continue
@@ -149,4 +153,5 @@ def clauses(text: str) -> Iterator[Clause]:
                 asserted=not (supposed or asked) and "□" not in piece,
                 hedged=cue(lang, "hedge").search(piece) is not None,
                 supposed=supposed or tagged or "□" in piece,
+                filled=filled,
             )

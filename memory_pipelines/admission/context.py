@@ -13,7 +13,7 @@ from datetime import datetime
 from memory_pipelines.admission.clauses import Clause, language_of
 from memory_pipelines.admission.dates import find_date
 from memory_pipelines.admission.fact import Fact
-from memory_pipelines.admission.ontology import FAMILY, any_loose, cue, loose, questions, relation_of
+from memory_pipelines.admission.ontology import FAMILY, any_loose, cue, labels, loose, questions, relation_of
 from memory_pipelines.admission.values import acceptable, article, canonical
 
 _TURNED = (
@@ -62,6 +62,15 @@ def answered(said: Sequence[Clause], before: str, at: datetime, supposed: Callab
         return []
     made = [fact for clause in said if (fact := _bare(clause, asked, at))]
     return made if asked in ("allergy", "condition") else made[:1]
+
+
+def labelled(label: Clause | None, clause: Clause, at: datetime) -> list[Fact]:
+    """What is filled in after its name: 「血型：A」, "Allergies: walnuts, sesame"."""
+    if label is None or not clause.filled or label.sentence != clause.sentence or len(label.text) > 24:
+        return []
+    name = next((name for name, pattern in labels(label.language) if pattern.fullmatch(label.text)), "")
+    found = _bare(clause, name, at) if name and not re.match("none\\b|no\\b|无|没有", clause.text, re.I) else None
+    return [found] if found else []
 
 
 def _bare(clause: Clause, name: str, at: datetime) -> Fact | None:
@@ -151,7 +160,7 @@ def taken_for_granted(clause: Clause, kind: str = "presupposed") -> list[Fact]:
             continue
         relation = match.groupdict().get("rel")
         shown = match["v"].strip()
-        if not acceptable(shown, clause.language):
+        if not acceptable(shown, clause.language) and not (name in ("schedule", "habit") and len(shown.split()) < 14):
             continue
         told = f"{FAMILY}{relation_of()[relation.casefold()]}.{name}" if relation else name
         object_ = article(shown) if clause.language == "en" and name in ("possession", "job") else shown

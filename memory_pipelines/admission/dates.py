@@ -24,10 +24,20 @@ _MONTH = (
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
 )
 
+_ORDINALS = (
+    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh"),
+    *("twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth"),
+    *("twentieth", "twenty-first", "twenty-second", "twenty-third", "twenty-fourth", "twenty-fifth", "twenty-sixth"),
+    *("twenty-seventh", "twenty-eighth", "twenty-ninth", "thirtieth", "thirty-first"),
+)
+_ORDINAL = "|".join(sorted(_ORDINALS, key=lambda word: -len(word)))
+_HAN_DAY = "[二三]?十[一二三四五六七八九]?|[一二三四五六七八九]"
+
 _ZH = re.compile(
     r"(?P<iso>\d{4}[-/]\d{1,2}[-/]\d{1,2})"
     r"|(?:(?P<y>\d{4})年|(?P<nexty>明年))?(?P<m>\d{1,2})月(?P<d>\d{1,2})[日号]?"
-    r"|(?P<nm>下个?月)(?P<nd>\d{1,2})[日号]"
+    rf"|(?P<nextz>明年)?(?P<zm>十[一二]?|[一二三四五六七八九])月(?P<zd>{_HAN_DAY})[日号]"
+    rf"|(?P<nm>下个?月)(?P<nd>\d{{1,2}}|{_HAN_DAY})[日号]"
     rf"|(?P<day>{'|'.join(_ZH_DAYS)})"
     rf"|(?<!每)(?P<wk>下下个?|下个?|这个?|本)?(?<!每)(?:周|星期|礼拜)(?P<wd>[{_ZH_WEEKDAYS}]|末(?!一般|都|总|常|爱|喜欢|最|大扫除))"
     r"|(?P<n>\d{1,3}|[一两二三四五六七八九十])(?P<unit>天|周|个星期|个月)(?:之)?后"
@@ -38,6 +48,8 @@ _EN = re.compile(
     r"(?P<iso>\d{4}[-/]\d{1,2}[-/]\d{1,2})"
     rf"|(?:the )?{_MONTH} (?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<y>\d{{4}}))?"
     rf"|(?:the )?(?P<d2>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?{_MONTH.replace('mon', 'mon2')}\b(?:,? (?P<y2>\d{{4}}))?"
+    rf"|(?:the )?(?P<ord>{_ORDINAL}) of {_MONTH.replace('mon', 'mon3')}\b"
+    rf"|{_MONTH.replace('mon', 'mon4')} (?:the )?(?P<ord2>{_ORDINAL})"
     rf"|(?P<day>{'|'.join(_EN_DAYS)})"
     rf"|(?P<wk>next |this |last )?(?P<wd>{'|'.join(_EN_WEEKDAYS)})"
     r"|(?P<fuzzy>next week|next month|next weekend|this weekend)"
@@ -96,6 +108,14 @@ def _after(count: int, unit: str, said: date) -> date:
     return said + timedelta(days=count * (1 if unit in ("天", "day") else 7))
 
 
+def _count(digits: str) -> int:
+    """21, 二十一, 十 or 三 as a number."""
+    if digits.isdigit():
+        return int(digits)
+    tens, ten, ones = digits.rpartition("十")
+    return (10 * (_NUMBERS[tens] if tens else 1) if ten else 0) + (_NUMBERS[ones] if ones else 0)
+
+
 def _zh(match: re.Match[str], said: date) -> date | None:
     g = match.groupdict()
     if g["iso"]:
@@ -105,9 +125,12 @@ def _zh(match: re.Match[str], said: date) -> date | None:
         if g["nexty"]:
             return _safe(said.year + 1, month, day)
         return _safe(int(g["y"]), month, day) if g["y"] else _yearless(month, day, said)
+    if g["zm"]:
+        month, day = _count(g["zm"]), _count(g["zd"])
+        return _safe(said.year + 1, month, day) if g["nextz"] else _yearless(month, day, said)
     if g["nd"]:
         first = _add_months(said.replace(day=1), 1)
-        return _safe(first.year, first.month, int(g["nd"]))
+        return _safe(first.year, first.month, _count(g["nd"]))
     if g["day"]:
         return said + timedelta(days=_ZH_DAYS[g["day"]])
     if g["wd"]:
@@ -128,6 +151,9 @@ def _en(match: re.Match[str], said: date) -> date | None:
         month = _EN_MONTHS.index((g["mon"] or g["mon2"])[:3]) + 1
         day, year = int(g["d"] or g["d2"]), g["y"] or g["y2"]
         return _safe(int(year), month, day) if year else _yearless(month, day, said)
+    if g["mon3"] or g["mon4"]:
+        month = _EN_MONTHS.index((g["mon3"] or g["mon4"])[:3]) + 1
+        return _yearless(month, _ORDINALS.index(g["ord"] or g["ord2"]) + 1, said)
     if g["day"]:
         return said + timedelta(days=_EN_DAYS[g["day"]])
     if g["wd"]:

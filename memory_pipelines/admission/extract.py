@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from memory_pipelines.admission.clauses import Clause, clauses
+from memory_pipelines.admission.corrections import Revision, revisions
 from memory_pipelines.admission.fact import Fact
 from memory_pipelines.admission.facts import extract_facts
 from memory_pipelines.admission.ontology import alternatives, cue, cues, has_cue, predicate
@@ -45,6 +46,7 @@ class Reading:
     steps: tuple[str, ...] = ()
     unsure: bool = False
     secret: bool = False
+    revisions: tuple[Revision, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,7 @@ def read(row: Row, before: str = "", earlier: Sequence[Fact] = ()) -> Reading:
         steps=steps_of(text),
         unsure=not facts and _unsure(text, said),
         secret=not facts and has_cue("secret", text),
+        revisions=revisions(said, before),
     )
 
 
@@ -239,7 +242,8 @@ def candidates(owner: Owner, rows: list[Row]) -> list[Candidate]:
         kind = MemoryType.PROCEDURAL if reading.steps else MemoryType.EPISODIC
         made.append(Candidate(owner, kind, (row,), reading, canonical_entities(row)))
     mentions = [Mention(fact, row) for row in rows for fact in readings[row["slice_id"]].facts]
-    for claim in fold(mentions):
+    revised = [(revision, row) for row in rows for revision in readings[row["slice_id"]].revisions]
+    for claim in fold(mentions, revised):
         stated = tuple(claim.rows)
         first = readings[stated[0]["slice_id"]]
         made.append(Candidate(owner, MemoryType.SEMANTIC, stated, first, _fact_entities(claim), claim))

@@ -10,9 +10,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memory_pipelines.admission.additions import continued, correction, scheduled
+from memory_pipelines.admission.additions import continued, correction, named, regular, scheduled, workplace
 from memory_pipelines.admission.clauses import Clause, clauses, language_of
-from memory_pipelines.admission.context import answered, taken_for_granted, turned_round
+from memory_pipelines.admission.context import answered, labelled, taken_for_granted, turned_round
+from memory_pipelines.admission.corrections import denies, meant
 from memory_pipelines.admission.dates import MONTHS, DateHit, find_date, next_day
 from memory_pipelines.admission.fact import Fact
 from memory_pipelines.admission.ontology import (
@@ -190,16 +191,7 @@ def _raw_matches(clause: Clause, phrase: Phrase, at: datetime, strength: float) 
 
 def _named_relative(clause: Clause, phrase: Phrase) -> list[Fact]:
     """A relative's name: "my daughter Mia", "my daughter's name is Mia", 「我女儿叫小雨」."""
-    name = phrase.name
-    if not name:
-        if clause.language == "zh":
-            match = re.match(
-                "(?:的?(?:名字|小名|大名)(?:叫做|是叫|叫|是)|叫做|叫)(?P<name>[\u4e00-\u9fff]{1,4}|[A-Z][a-z]+)$",
-                phrase.text,
-            )
-        else:
-            match = re.match(r"(?:name is|is called|is named) (?P<name>[A-Z]\w+)", phrase.text)
-        name = match["name"] if match else ""
+    name = phrase.name or named(phrase.text, clause.language)
     if not name:
         return []
     relation = phrase.who.removeprefix(FAMILY)
@@ -228,7 +220,10 @@ def extract_facts(
     facts = _stated(said, at, language, places)
     if (before or earlier) and not any(f.base != "plan" for f in facts):
         asserted = [clause for clause in said if clause.asserted]
-        facts = answered(asserted, before, at, lambda: _supposed_of(before, at, places) or earlier[-1:]) or facts
+        facts = (
+            answered(asserted, before, at, lambda: _supposed_of(before, at, places) or meant(earlier, asserted))
+            or facts
+        )
     granted = [f for clause in said if not clause.asserted and not clause.supposed for f in taken_for_granted(clause)]
     known_now = {(f.predicate, f.value) for f in facts}
     return facts + [f for f in granted if (f.predicate, f.value) not in known_now and not _is_place(f, places)]
@@ -247,7 +242,9 @@ def _stated(said: Sequence[Clause], at: datetime, language: str, places: Collect
     known = {place.casefold() for place in places}
     relative = ""
     denied: tuple[str, Clause] | None = None
+    last: Clause | None = None
     for clause in said:
+        label, last = last, clause
         if clause.sentence != sentence:
             sentence = clause.sentence
             if clause.language == "en":
@@ -267,7 +264,10 @@ def _stated(said: Sequence[Clause], at: datetime, language: str, places: Collect
         relative = topic if topic.startswith(FAMILY) else "" if topic == OTHER else relative
         if not found.facts and found.who != OTHER:
             loosely = [f for kind in ("anywhere", "presupposed") for f in taken_for_granted(clause, kind)]
-            found = _Found(found.who, loosely[:1] or _event(clause, at))
+            loosely = [] if loosely and denies(clause) else loosely
+            found = _Found(
+                found.who, regular(clause) or labelled(label, clause, at) or loosely[:1] or _event(clause, at)
+            )
         if not facts and not found.facts and (match := _DENIAL[clause.language].fullmatch(clause.text)):
             denied = (match["v"], clause)
         elif denied and (stated := [f for f in found.facts if not f.ends]):
@@ -283,7 +283,7 @@ def _stated(said: Sequence[Clause], at: datetime, language: str, places: Collect
                 facts.append(corrected)
             else:
                 facts.extend(continued(clause, facts[-1]))
-        facts.extend(f for f in found.facts if not _is_place(f, known))
+        facts.extend(f for f in (*found.facts, *workplace(clause, found.facts)) if not _is_place(f, known))
         correcting = correcting and not found.facts and clause.text.count(" ") < 1
     return facts
 

@@ -207,10 +207,24 @@ def loose(language: str, kind: str) -> tuple[tuple[str, re.Pattern[str], float],
 
 
 @cache
+def openings(language: str) -> tuple[re.Pattern[str], ...]:
+    """Patterns of clauses that say what there is now, or from now on; ``v`` is the value."""
+    return tuple(re.compile(source, re.I) for source in _read("patterns.yaml")["openings"][language])
+
+
+@cache
 def questions(language: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """(predicate, pattern of a question that asks for it), in order of preference."""
     rows = _read("patterns.yaml")["questions"][language]
     return tuple((name, re.compile(source, re.I)) for name, source in rows.items())
+
+
+@cache
+def labels(language: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """(predicate, pattern of a clause that is but the name of a thing to be filled in)."""
+    return tuple(
+        (name, re.compile(source, re.I)) for name, source in _read("patterns.yaml")["labels"][language].items()
+    )
 
 
 def _any_of(patterns_: Iterable[re.Pattern[str]]) -> re.Pattern[str]:

@@ -47,7 +47,8 @@ def grammar(language: str) -> dict[str, re.Pattern[str]]:
             rf"(?:{other}|my (?:\w+ )?(?:friend|colleague|coworker|boss|neighbou?r|roommate)s?)\b", re.I
         ),
         "self": re.compile(
-            r"(?:(?:my [\w ]{1,20} and i|i|we)\b|(?P<own>my|our)\b|(?=(?:call|book|get|give|remind) me\b)"
+            r"(?:(?:my [\w ]{1,20} and i|i|we)\b|(?:the )?(?:two|three|four|five|six|both|all|lot) of us\b"
+            r"|(?P<own>my|our)\b|(?=(?:call|book|get|give|remind) me\b)"
             r"|(?=there is\b)|(?=the [\w ]{0,20}(?:meeting|class|lesson)))\s*",
             re.I,
         ),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from memory_pipelines.admission.corrections import Revision, renewed
 from memory_pipelines.admission.fact import Fact
 from memory_pipelines.admission.ontology import predicate
 from memory_pipelines.model import WINDOW
@@ -87,47 +88,78 @@ def _one_slice(mentions: list[Mention]) -> list[Mention]:
     return keep
 
 
-def fold(mentions: Iterable[Mention]) -> list[Claim]:
+Open = dict[str, dict[str, Claim]]
+"""Predicate → slot → the claim that holds."""
+
+
+def fold(mentions: Iterable[Mention], revisions: Iterable[tuple[Revision, dict[str, Any]]] = ()) -> list[Claim]:
     """The claims of one subject from all its mentions, in event-time order of their first mention.
 
     A newer value of a single-valued predicate closes the older at the newer's time; a repeated value
     joins the open claim; an ending closes it without a successor, and where nothing of the kind was known, it is a
     claim that
-    was over when it was made; a value that comes back after it was closed is a new claim. The result does not depend
-    on the order of ``mentions``."""
+    was over when it was made; a value that comes back after it was closed is a new claim. ``revisions``, each with the
+    row of its slice, speak against values: each is a mention of what holds when it is said. The result does not depend
+    on the order of ``mentions`` or ``revisions``."""
     by_slice: dict[tuple[datetime, str], list[Mention]] = defaultdict(list)
+    revised: dict[tuple[datetime, str], list[tuple[Revision, dict[str, Any]]]] = defaultdict(list)
     for mention in sorted(mentions, key=lambda m: m.order):
         by_slice[mention.at, mention.row["slice_id"]].append(mention)
+    for revision, row in sorted(revisions, key=lambda r: r[0].start):
+        revised[row["occurred_at"], row["slice_id"]].append((revision, row))
     claims: list[Claim] = []
-    current: dict[str, dict[str, Claim]] = defaultdict(dict)
-    for key in sorted(by_slice):
-        for mention in _one_slice(by_slice[key]):
-            fact, (name, slot) = mention.fact, _slot(mention.fact)
-            slot = _meant(current[name], slot, fact)
-            if fact.ends:
-                ended = [_end(current[n], slot, fact, mention.at) for n in _of_kin(name)]
-                known = any(c.fact.predicate == name and c.fact.value == fact.value for c in claims)
-                if not any(ended) and not known and fact.object and predicate(name).remembers_end:
-                    claims.append(Claim([mention], mention.at))
-                continue
-            if opposite := predicate(name).opposite:
-                _close(current[name.removesuffix(fact.base) + opposite], slot, mention.at)
-            held = current[name].get(slot)
-            if held and held.fact.value == fact.value:
-                held.mentions.append(mention)
-                continue
-            _close(current[name], slot, mention.at)
-            current[name][slot] = Claim([mention])
-            claims.append(current[name][slot])
+    current: Open = defaultdict(dict)
+    for key in sorted({*by_slice, *revised}):
+        stated = by_slice.get(key, [])
+        # What a slice speaks against is what held before it.
+        against = [(revision, row, _holding(current, row)) for revision, row in revised.get(key, ())]
+        for mention in _one_slice(stated):
+            _tell(mention, claims, current)
+        for revision, row, held in against:
+            for fact in renewed(revision, held, [m.fact for m in stated]):
+                _tell(Mention(fact, row), claims, current)
     return claims
+
+
+def _holding(current: Open, row: dict[str, Any]) -> list[tuple[Fact, bool]]:
+    """What holds, the latest statement last, each with whether it was made in the session of ``row``."""
+    held = sorted((claim.mentions[-1] for slots in current.values() for claim in slots.values()), key=lambda m: m.order)
+    return [(m.fact, row["session_id"] is not None and m.row["session_id"] == row["session_id"]) for m in held]
+
+
+def _tell(mention: Mention, claims: list[Claim], current: Open) -> None:
+    """What one mention changes."""
+    fact, (name, slot) = mention.fact, _slot(mention.fact)
+    slot = _meant(current[name], slot, fact)
+    if fact.ends:
+        ended = [_end(current[n], slot, fact, mention.at) for n in _of_kin(name)]
+        known = any(c.fact.predicate == name and c.fact.value == fact.value for c in claims)
+        if not any(ended) and not known and fact.object and predicate(name).remembers_end:
+            claims.append(Claim([mention], mention.at))
+        return
+    if opposite := predicate(name).opposite:
+        _close(current[name.removesuffix(fact.base) + opposite], slot, mention.at)
+    held = current[name].get(slot)
+    if held and held.fact.value == fact.value:
+        held.mentions.append(mention)
+        return
+    _close(current[name], slot, mention.at)
+    current[name][slot] = Claim([mention])
+    claims.append(current[name][slot])
 
 
 def _meant(open_claims: dict[str, Claim], slot: str, fact: Fact) -> str:
     """The open slot that a shorter key means: 例会 after 周一例会, "meeting" after "monday meeting"."""
     if predicate(fact.predicate).cardinality != "keyed" or not slot or slot in open_claims:
         return slot
-    longer = [known for known in open_claims if known.endswith(slot) or slot.endswith(known)]
+    longer = [known for known in open_claims if known.endswith(slot) or slot.endswith(known) or _words(known, slot)]
     return longer[0] if len(longer) == 1 else slot
+
+
+def _words(one: str, other: str) -> bool:
+    """Whether all words of one key are of the other: "monday meeting" and "monday team meeting"."""
+    few, many = sorted((one.split(), other.split()), key=len)
+    return len(few) > 1 and set(few) <= set(many)
 
 
 _CHILDREN = ("child", "son", "daughter")

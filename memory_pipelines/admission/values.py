@@ -33,7 +33,9 @@ _TAILS = {
     ),
 }
 _HEADS = {
-    "zh": re.compile("^(?:[一两二三四]?(?:只|条|匹)|所有的?|任何|一切|各种|那种|这种|太|一些|很多|大部分)+"),
+    "zh": re.compile(
+        "^(?:[一两二三四]?(?:只|条|匹)|[一两二三四五六几](?:缸|对|头|窝)(?!一)|所有的?|任何|一切|各种|那种|这种|太(?!极)|一些|很多|大部分)+"
+    ),
     "en": re.compile(
         r"^(?:(?:a|an|the|my|our|some|all|any|both|eating|drinking|most|every|kind of|sort of|just|as) )+", re.I
     ),
