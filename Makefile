@@ -43,7 +43,7 @@ test: $(VENV)/installed ## everything, with the embedded servers
 
 test-servers: $(VENV)/installed ## the same contracts on real servers, which are fetched into .servers (see CONTRIBUTING.md)
 	@PYTHONPATH="$(CURDIR):$(CURDIR)/tests" $(BIN)/python -m servers.together
-	@$(BIN)/python -m pytest $(WORKERS) tests/contract tests/orchestration -m servers
+	@$(BIN)/python -m pytest tests/contract tests/orchestration -m servers
 
 lint: $(VENV)/installed ## format, lint, types, import contracts
 	@$(BIN)/ruff format --check .

@@ -19,6 +19,10 @@ class CannotBeHad(Exception):
     """A server that this machine cannot get or start; one line that says which, why and what to do."""
 
 
+class Ended(CannotBeHad):
+    """A server that ended while it started: another program may have taken a port that was free when it was drawn."""
+
+
 def folder() -> Path:
     """Where fetched servers are kept; made if it is not there."""
     chosen = Path(os.environ.get(VARIABLE) or Path(__file__).parents[2] / ".servers").absolute()

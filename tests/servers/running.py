@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memory_pipelines.local import processes
-from servers.cache import CannotBeHad
+from servers.cache import CannotBeHad, Ended
 
 READY_SECONDS = 180.0
 """A Java server on a busy machine takes its time."""
@@ -64,7 +64,7 @@ def launch(
 ) -> Running:
     """Start a server and wait until ``answer`` (which raises anything before) tells its version.
 
-    Raises CannotBeHad if it ends or does not answer in time; then nothing of it is left."""
+    Raises Ended if it ends, CannotBeHad if it does not answer in time; then nothing of it is left."""
     began = time.monotonic()
     log = folder / "server.log"
     with log.open("wb") as out:
@@ -84,4 +84,4 @@ def launch(
     Running(name, "", settings, process, 0).stop()
     said = " | ".join(processes.last_lines(log, 3))
     state = f"no answer in {READY_SECONDS:.0f} s, {type(error).__name__}" if ended is None else f"ended with {ended}"
-    raise CannotBeHad(f"{name}: does not start ({state}): {said or 'it said nothing'}")
+    raise (CannotBeHad if ended is None else Ended)(f"{name}: does not start ({state}): {said or 'it said nothing'}")

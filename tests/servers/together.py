@@ -23,6 +23,8 @@ from servers.running import Place, Running
 
 EVERY: tuple[ModuleType, ...] = (milvus, neo4j, versitygw, postgres, redis)
 """The slow ones first."""
+TRIES = 3
+"""With ports drawn anew."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,16 @@ def running(home: str, say: Callable[[str], None] = lambda text: None) -> Iterat
         stranger, _, _ = certificates.write(folder, "stranger")
 
         def begin(server: ModuleType) -> Running:
-            own = folder / server.NAME
-            own.mkdir()
-            place = Place(own, authority, certificate, key, secrets.token_hex(12))
-            started: Running = server.start(place)
+            for tries in range(TRIES, 0, -1):
+                own = folder / f"{server.NAME}-{tries}"
+                own.mkdir()
+                place = Place(own, authority, certificate, key, secrets.token_hex(12))
+                try:
+                    started: Running = server.start(place)
+                    break
+                except cache.Ended:
+                    if tries == 1:
+                        raise
             stack.callback(started.stop)
             say(f"{server.NAME} {started.version}: answers after {started.seconds:.1f} s")
             return started
