@@ -28,6 +28,7 @@ server.config.resolve()
 os.chdir(folder)
 program = server.get_milvus_executable_path()
 os.environ.update(DEPLOY_MODE="STANDALONE", METRICS_PORT=metrics, MILVUS_RUN_DIR=os.path.join(folder, "run"))
+os.environ["PROXY_TIMETICKINTERVAL"] = "20"  # ms; a read that sees the last write waits for a tick, and has 200 else
 os.environ["LD_LIBRARY_PATH"] = os.path.dirname(program)
 os.execv(program, [program, "run", "standalone"])
 """
