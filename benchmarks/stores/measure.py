@@ -6,7 +6,7 @@ servers (``site``), tables.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -217,4 +217,4 @@ def spread(seconds: Sequence[float]) -> dict[str, Any]:
     if not seconds:
         return asdict(Spread(0, 0.0, 0.0, 0.0))
     middle, high, most = np.quantile(seconds, (0.5, 0.95, 1.0)).tolist()
-    return asdict(replace(Spread(len(seconds), 0, 0, 0), median=middle, p95=high, most=most))
+    return asdict(Spread(len(seconds), middle, high, most))

@@ -42,10 +42,6 @@ class Meter:
 
         return call
 
-    def of(self, role: str) -> float:
-        """Seconds in all calls of one store."""
-        return sum(spent for name, spent in self.seconds.items() if name.startswith(f"{role}."))
-
 
 class _Timed:
     def __init__(self, meter: Meter, role: str, store: Any) -> None:
