@@ -297,6 +297,7 @@ DECISIONS = TableSpec(
         stores=STRINGS,
         fit=pa.string(),
         scenario=pa.string(),
+        gate_data=pa.string(),
         snapshot=pa.string(),
         model_set=pa.string(),
         occurred_at=TIME,
@@ -313,7 +314,8 @@ DECISIONS = TableSpec(
 """Every decision of the gate with its parts, and no text. ``parts``: ``<dimension>.<part>`` → value; ``score`` is the
 sum of the dimensions by the weights; ``long_from`` and ``short_from`` are the thresholds of its arm. ``outcome`` is
 long, short or discard; ``rule`` names the hard rule that decided, ``promoted``, or ``score``; ``mentions`` counts the
-slices that state it; ``fit`` is JSON of each store's routing score; ``scenario`` and ``snapshot`` are versions."""
+slices that state it; ``fit`` is JSON of each store's routing score; ``scenario``, ``gate_data`` and ``snapshot`` are
+versions."""
 
 POPULATION = TableSpec(
     "population",

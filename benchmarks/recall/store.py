@@ -14,7 +14,7 @@ from memory_pipelines.model import Owner
 from memory_pipelines.models.base import Embedder, Vectors
 from memory_pipelines.recall import Recall
 from memory_pipelines.recall.fusion import SHIPPED, Weights
-from memory_pipelines.stores.base import GraphEdge, GraphNode, Hit, Person, StoredMemory, Vector
+from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, Hit, Person, StoredMemory, Vector
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryVectors
 
 VERSION = "v1"
@@ -74,7 +74,7 @@ class Stores:
         """``embedded``: those of the rows that are in the vector store, each with its row of ``vectors``."""
         self.table.rows[owner] = rows
         self.vectors.fill(owner, embedded, vectors)
-        self.graph.write(owner, VERSION, nodes, edges)
+        self.graph.write([Graph(owner, VERSION, nodes, edges)])
 
     def recall(self, weights: Weights = SHIPPED, budget: int = 1_000_000) -> Recall:
         clock = FixedClock(self.now)

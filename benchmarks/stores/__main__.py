@@ -29,7 +29,7 @@ WRITES = (
     ("vectors", "vectors", ("vectors.upsert", "vectors.delete")),
     ("graph", "nodes", ("graph.write", "graph.drop")),
     ("graph", "edges", ("graph.write", "graph.drop")),
-    ("cold", "texts", ("cold.put", "cold.get", "cold.delete")),
+    ("cold", "texts", ("cold.archive", "cold.delete")),
     ("hot", "persons", ("hot.delete",)),
 )
 """Store, what it is counted in, the calls that write it: nodes and edges come in the same calls."""

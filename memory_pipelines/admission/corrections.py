@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from memory_pipelines.admission.additions import scheduled
 from memory_pipelines.admission.clauses import Clause
 from memory_pipelines.admission.fact import Fact
 from memory_pipelines.admission.ontology import FAMILY, cue, is_place, openings
+from memory_pipelines.admission.particulars import scheduled
 from memory_pipelines.admission.script import simplified
 from memory_pipelines.admission.subject import OTHER, grammar, read_phrase, strip
 from memory_pipelines.admission.values import acceptable, article, canonical, seat

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memory_pipelines.admission.additions import continued, correction, named, regular, scheduled, workplace
+from memory_pipelines.admission.additions import continued, correction
 from memory_pipelines.admission.clauses import Clause, clauses, language_of
 from memory_pipelines.admission.context import answered, labelled, taken_for_granted, turned_round
 from memory_pipelines.admission.corrections import denies, meant
@@ -27,6 +27,7 @@ from memory_pipelines.admission.ontology import (
     raw_patterns,
     usable_patterns,
 )
+from memory_pipelines.admission.particulars import named, regular, scheduled, workplace
 from memory_pipelines.admission.subject import OTHER, SELF, Phrase, grammar, read_phrase, strip, variants
 from memory_pipelines.admission.values import acceptable, article, canonical, seat, shape, split_values
 from memory_pipelines.stores.vault import has_token

@@ -16,6 +16,7 @@ from memory_pipelines.admission.judged import DISCARD, SHORT, Judged
 from memory_pipelines.admission.ontology import FAMILY, Profile
 from memory_pipelines.admission.routing import Routing, route
 from memory_pipelines.admission.summary import episode_summary, fact_summary
+from memory_pipelines.admission.version import gate_data
 from memory_pipelines.model import Permanence, canonical_json, unique
 
 SHORT_TERM = timedelta(days=9)
@@ -138,6 +139,7 @@ def decision_row(judged: Judged, permanence: Permanence, routing: Routing, profi
         "stores": list(routing.stores) if judged.outcome != DISCARD else [],
         "fit": canonical_json(routing.fit),
         "scenario": profile.label,
+        "gate_data": gate_data(),
         "snapshot": snapshot,
         "model_set": row["model_set"],
         "occurred_at": row["occurred_at"],

@@ -88,8 +88,8 @@ def put_lake(lake: Lake, folder: Folder, manifest: BackupManifest) -> None:
 
 def put_cold(cold: ColdStore, folder: Folder, manifest: BackupManifest) -> None:
     """Write the archived texts."""
-    for key in manifest.cold:
-        cold.put(key, checked(folder, manifest, f"cold/{key}"))
+    for part in parts(manifest.cold):
+        cold.archive({key: checked(folder, manifest, f"cold/{key}") for key in part})
 
 
 def tell_ledger(engine: sa.Engine, lake: Lake) -> None:

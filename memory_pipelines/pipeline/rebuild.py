@@ -27,7 +27,7 @@ from memory_pipelines.pipeline.life import publish_owners
 from memory_pipelines.pipeline.lock import uses_lake
 from memory_pipelines.projection import embedded_text, graph_of
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import GraphEdge, GraphNode, StoredMemory, VectorRow, VectorStore, cold_key
+from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, StoredMemory, VectorRow, VectorStore, cold_key
 from memory_pipelines.stores.publish import archived_copy, graph_version
 from memory_pipelines.stores.statements import translated
 from memory_pipelines.stores.vault import untagged
@@ -131,7 +131,7 @@ def _graphs(platform: Platform, owners: Collection[str]) -> Rebuilt:
             continue
         if _stored_graph(platform, whole, version) != _comparable(nodes, links):
             platform.graph.drop(whole, version)
-            platform.graph.write(whole, version, nodes, links)
+            platform.graph.write([Graph(whole, version, nodes, links)])
             written += 1
     return Rebuilt("graph", written, removed, lost)
 
@@ -162,7 +162,8 @@ def _archive(platform: Platform, owners: Collection[str]) -> Rebuilt:
     columns = ["memory_id", "text", "summary"]
     rows = platform.lake.read(MEMORIES, columns=columns, where=[("owner", "in", sorted(owners))]).to_pylist()
     texts = {row["memory_id"]: (row["summary"], row["text"] or "") for row in rows}
-    written = removed = lost = 0
+    removed = lost = 0
+    copies: dict[str, bytes] = {}
     for key, owner in sorted(platform.authority.people(owners).items()):
         keys = wanted.get(key, set())
         extra = platform.cold.keys(cold_key(owner, "").removesuffix(".json.gz")) - keys
@@ -174,11 +175,11 @@ def _archive(platform: Platform, owners: Collection[str]) -> Rebuilt:
                 continue
             summary, text = texts.get(memory.memory_id, (None, ""))
             if summary == memory.summary:
-                platform.cold.put(name, archived_copy(text))
-                written += 1
+                copies[name] = archived_copy(text)
             elif platform.cold.get(name) is None:
                 lost += 1
-    return Rebuilt("cold", written, removed, lost)
+    platform.cold.archive(copies)
+    return Rebuilt("cold", len(copies), removed, lost)
 
 
 # ---- the authority

@@ -6,7 +6,7 @@ Every method is safe to repeat (same call, same state). A server that does not a
 Scores: higher is better, everywhere.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -63,6 +63,16 @@ class GraphEdge:
     target: str
     kind: str
     weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """One version of one owner's graph, whole."""
+
+    owner: Owner
+    version: str
+    nodes: Sequence[GraphNode]
+    edges: Sequence[GraphEdge]
 
 
 class AccessKind(StrEnum):
@@ -129,8 +139,8 @@ class GraphStore(Protocol):
     def ensure(self) -> None:
         """Create constraints and indexes unless they exist."""
 
-    def write(self, owner: Owner, version: str, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> None:
-        """Write a whole version beside the others, in UNWIND batches of at most 100 rows."""
+    def write(self, graphs: Sequence[Graph]) -> None:
+        """Write whole versions beside the others, in UNWIND batches of at most 100 rows, which the graphs share."""
         ...
 
     def drop(self, owner: Owner, version: str) -> None:
@@ -185,6 +195,12 @@ class ColdStore(Protocol):
         """Create the bucket unless it exists."""
 
     def put(self, key: str, value: bytes) -> None: ...
+    def archive(self, objects: Mapping[str, bytes]) -> None:
+        """Put each of the objects and read it back, several at a time.
+
+        Raises TransientError if one does not come back as it was given; others may have been put then."""
+        ...
+
     def get(self, key: str) -> bytes | None: ...
     def delete(self, keys: Iterable[str]) -> None: ...
     def keys(self, prefix: str = "") -> set[str]: ...

@@ -6,11 +6,12 @@ All raise a ``PermanentError``; messages name positions and limits, never values
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from memory_pipelines.errors import IntegrityError, PermanentError
-from memory_pipelines.stores.base import GraphEdge, GraphNode, Vector, VectorRow
+from memory_pipelines.stores.base import Graph, Vector, VectorRow
 
 ENTRY_ID = re.compile(r"[A-Za-z0-9._:-]{1,96}")
 OBJECT_KEY_BYTES = 1024
@@ -47,13 +48,14 @@ def vector_rows(rows: Sequence[VectorRow], dimension: int) -> dict[str, VectorRo
     return by_id
 
 
-def graph(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> tuple[list[GraphNode], list[GraphEdge]]:
-    """Nodes by id and edges by (source, target, kind), the last of equal keys, sorted.
+def graph(value: Graph) -> Graph:
+    """The graph with nodes by id and edges by (source, target, kind), the last of equal keys, sorted.
 
     Every edge has a known kind, a weight in (0, 1] and both ends among the nodes.
     """
-    by_id = {node.node_id: node for node in nodes}
-    by_key = {(edge.source, edge.target, edge.kind): edge for edge in edges}
+    version(value.version)
+    by_id = {node.node_id: node for node in value.nodes}
+    by_key = {(edge.source, edge.target, edge.kind): edge for edge in value.edges}
     for edge in by_key.values():
         if edge.kind not in EDGE_KINDS:
             raise PermanentError(f"an edge of unknown kind; known: {', '.join(EDGE_KINDS)}")
@@ -64,7 +66,8 @@ def graph(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> tuple[list[
         ends = sum(by_id[end].kind == ENTITY for end in (edge.source, edge.target))
         if ends != (1 if edge.kind == "mentions" else 0):
             raise PermanentError("`mentions` joins a memory and an entity, other edges join two memories")
-    return [by_id[key] for key in sorted(by_id)], [by_key[key] for key in sorted(by_key)]
+    nodes, edges = [by_id[key] for key in sorted(by_id)], [by_key[key] for key in sorted(by_key)]
+    return replace(value, nodes=nodes, edges=edges)
 
 
 def version(value: str) -> str:

@@ -4,8 +4,10 @@ Belongs here: objects by key, batches, pages and the driver's errors. Does not b
 memory is cold. Keys are opaque: a caller never puts a name or text into one.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError, TransientError
@@ -14,6 +16,8 @@ from memory_pipelines.stores import checks, tls
 SETTING = "MEMORY_PIPELINES_S3_URL"
 BATCH = 1000
 """What S3 deletes at most in one request."""
+TOGETHER = 8
+"""Requests under way at once while objects are archived: each waits for its answer, most of the time."""
 SECONDS = 10
 REFUSED = frozenset({"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "XAdminUserNotFound", "403"})
 NO_BUCKET = "the cold store has no bucket MEMORY_PIPELINES_S3_BUCKET"
@@ -39,6 +43,7 @@ class S3Cold:
         self._keys = (access_key, secret_key)
         self._region = region
         self._connected: Any = None
+        self._connecting = Lock()
 
     def ensure(self) -> None:
         with self._answering() as client:
@@ -63,6 +68,22 @@ class S3Cold:
                 if not self._exists(client):
                     raise SettingError(NO_BUCKET) from None
                 raise
+
+    def archive(self, objects: Mapping[str, bytes]) -> None:
+        checks.object_keys(objects.keys())
+        with ThreadPoolExecutor(TOGETHER) as threads:
+            asked = [threads.submit(self._archive, key, value) for key, value in objects.items()]
+            try:
+                for one in asked:
+                    one.result()
+            except BaseException:
+                threads.shutdown(cancel_futures=True)
+                raise
+
+    def _archive(self, key: str, value: bytes) -> None:
+        self.put(key, value)
+        if self.get(key) != value:
+            raise TransientError("the cold store does not give back what it was given")
 
     def get(self, key: str) -> bytes | None:
         from botocore.exceptions import ClientError
@@ -118,11 +139,31 @@ class S3Cold:
     @contextmanager
     def _answering(self) -> Iterator[Any]:
         """The client; the driver's errors leave as the library's, without their texts."""
-        import boto3
-        from botocore.config import Config
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, ParamValidationError
 
         try:
+            yield self._client()
+        except (ParamValidationError, ValueError):
+            raise SettingError(f"{SETTING} or MEMORY_PIPELINES_S3_BUCKET is not valid") from None
+        except ClientError as error:
+            code = _code(error)
+            if code in REFUSED:
+                raise SettingError("the cold store refuses MEMORY_PIPELINES_S3_ACCESS_KEY and ..._SECRET_KEY") from None
+            if code in FULL:
+                raise PermanentError(f"the disk of the cold store is full ({code}); make room, see {SETTING}") from None
+            if code in MISSING:
+                raise SettingError(NO_BUCKET) from None
+            raise StoreUnavailableError("cold", SETTING, code) from None
+        except (HTTPClientError, BotoCoreError) as error:
+            if refused := tls.distrusted("cold", error):
+                raise refused from None
+            raise StoreUnavailableError("cold", SETTING, type(error).__name__) from None
+
+    def _client(self) -> Any:
+        import boto3
+        from botocore.config import Config
+
+        with self._connecting:  # a client may be shared by threads, but not made by several at once
             if self._connected is None:
                 self._connected = boto3.client(
                     "s3",
@@ -139,22 +180,7 @@ class S3Cold:
                         read_timeout=6 * SECONDS,
                     ),
                 )
-            yield self._connected
-        except (ParamValidationError, ValueError):
-            raise SettingError(f"{SETTING} or MEMORY_PIPELINES_S3_BUCKET is not valid") from None
-        except ClientError as error:
-            code = _code(error)
-            if code in REFUSED:
-                raise SettingError("the cold store refuses MEMORY_PIPELINES_S3_ACCESS_KEY and ..._SECRET_KEY") from None
-            if code in FULL:
-                raise PermanentError(f"the disk of the cold store is full ({code}); make room, see {SETTING}") from None
-            if code in MISSING:
-                raise SettingError(NO_BUCKET) from None
-            raise StoreUnavailableError("cold", SETTING, code) from None
-        except (HTTPClientError, BotoCoreError) as error:
-            if refused := tls.distrusted("cold", error):
-                raise refused from None
-            raise StoreUnavailableError("cold", SETTING, type(error).__name__) from None
+            return self._connected
 
 
 def _code(error: Any) -> str:

@@ -15,7 +15,7 @@ from memory_pipelines.clock import Clock, SystemClock
 from memory_pipelines.errors import IntegrityError
 from memory_pipelines.model import Owner, stable_hash
 from memory_pipelines.stores import canonical, checks
-from memory_pipelines.stores.base import Compacted, GraphEdge, GraphNode, Hit, Replaced, Vector, VectorRow
+from memory_pipelines.stores.base import Compacted, Graph, GraphEdge, GraphNode, Hit, Replaced, Vector, VectorRow
 from memory_pipelines.stores.vault import Secret, token
 from memory_pipelines.tables import TableSpec
 
@@ -94,13 +94,12 @@ class MemoryGraph:
     def ensure(self) -> None:
         """Nothing to create."""
 
-    def write(self, owner: Owner, version: str, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> None:
-        checks.version(version)
-        good_nodes, good_edges = checks.graph(nodes, edges)
-        if good_nodes:
-            self._nodes.setdefault((owner.key, version), {}).update({n.node_id: n for n in good_nodes})
-            edges_by_key = {(e.source, e.target, e.kind): e for e in good_edges}
-            self._edges.setdefault((owner.key, version), {}).update(edges_by_key)
+    def write(self, graphs: Sequence[Graph]) -> None:
+        for one in [checks.graph(one) for one in graphs]:
+            if one.nodes:
+                name = (one.owner.key, one.version)
+                self._nodes.setdefault(name, {}).update({n.node_id: n for n in one.nodes})
+                self._edges.setdefault(name, {}).update({(e.source, e.target, e.kind): e for e in one.edges})
 
     def drop(self, owner: Owner, version: str) -> None:
         checks.version(version)
@@ -185,6 +184,10 @@ class MemoryCold:
     def put(self, key: str, value: bytes) -> None:
         checks.object_keys([key])
         self._objects[key] = bytes(value)
+
+    def archive(self, objects: Mapping[str, bytes]) -> None:
+        for key, value in objects.items():
+            self.put(key, value)
 
     def get(self, key: str) -> bytes | None:
         checks.object_keys([key])

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.model import Owner, utc
 from memory_pipelines.stores import checks, tls
-from memory_pipelines.stores.base import GraphEdge, GraphNode
+from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode
 
 if TYPE_CHECKING:
     import neo4j
 
 BATCH = 100
 TOGETHER = 10
-"""Batches of one version that are one transaction: a commit costs more than a batch of a person of usual size."""
+"""Batches that are one transaction: a commit costs more than a batch."""
 DROP_BATCH = 1000
 CONNECT_SECONDS = 5.0
 READ_RETRY_SECONDS = 1.0
@@ -37,7 +37,7 @@ KINDS = {name: kind for kind, name in TYPES.items()}
 WRITE_NODES = """
 UNWIND $rows AS row
 MERGE (n:{label} {{uid: row.uid}})
-SET n.node_id = row.node_id, n.owner = $owner, n.tenant = $tenant, n.version = $version,
+SET n.node_id = row.node_id, n.owner = row.owner, n.tenant = row.tenant, n.version = row.version,
     n.kind = row.kind, n.label = row.label, n.weight = row.weight, n.occurred_at = row.occurred_at
 """
 WRITE_EDGES = """
@@ -90,23 +90,19 @@ class Neo4jGraph:
             self._write(f"CREATE CONSTRAINT {name}_uid IF NOT EXISTS FOR (n:{label}) REQUIRE n.uid IS UNIQUE")
             self._write(f"CREATE INDEX {name}_owner IF NOT EXISTS FOR (n:{label}) ON (n.owner)")
 
-    def write(self, owner: Owner, version: str, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> None:
-        checks.version(version)
-        good_nodes, good_edges = checks.graph(nodes, edges)
-        label_of = {node.node_id: _label(node) for node in good_nodes}
-        batches: list[tuple[str, dict[str, Any]]] = []
-        whose = {"owner": owner.key, "tenant": owner.tenant, "version": version}
-        for label in LABELS:
-            found = [_node_row(owner, version, node) for node in good_nodes if _label(node) == label]
-            batches += [(WRITE_NODES.format(label=label), whose | {"rows": rows}) for rows in _batches(found)]
-        groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-        for edge in good_edges:
-            group = (label_of[edge.source], TYPES[edge.kind], label_of[edge.target])
-            ends = {"source": _uid(owner, version, edge.source), "target": _uid(owner, version, edge.target)}
-            groups.setdefault(group, []).append({**ends, "weight": float(edge.weight)})
-        for (source, kind, target), found in sorted(groups.items()):
-            query = WRITE_EDGES.format(source=source, type=kind, target=target)
-            batches += [(query, {"rows": rows}) for rows in _batches(found)]
+    def write(self, graphs: Sequence[Graph]) -> None:
+        good = [checks.graph(one) for one in graphs]
+        queries: dict[str, list[dict[str, Any]]] = {WRITE_NODES.format(label=label): [] for label in LABELS}
+        for one in good:
+            for node in one.nodes:
+                queries[WRITE_NODES.format(label=_label(node))].append(_node_row(one, node))
+        for one in good:
+            label_of = {node.node_id: _label(node) for node in one.nodes}
+            for edge in one.edges:
+                source, target = label_of[edge.source], label_of[edge.target]
+                query = WRITE_EDGES.format(source=source, type=TYPES[edge.kind], target=target)
+                queries.setdefault(query, []).append(_edge_row(one, edge))
+        batches = [(query, rows) for query, found in queries.items() for rows in _batches(found)]
         for start in range(0, len(batches), TOGETHER):
             self._ask(WRITE_RETRY_SECONDS, partial(_written, batches=batches[start : start + TOGETHER]))
 
@@ -215,12 +211,12 @@ class Neo4jGraph:
             raise StoreUnavailableError("graph", SETTING, type(error).__name__) from None
 
 
-def _written(session: neo4j.Session, batches: Sequence[tuple[str, dict[str, Any]]]) -> None:
-    """The queries in one managed write transaction."""
+def _written(session: neo4j.Session, batches: Sequence[tuple[str, list[dict[str, Any]]]]) -> None:
+    """The queries, each over its rows, in one managed write transaction."""
 
     def work(tx: neo4j.ManagedTransaction) -> None:
-        for query, parameters in batches:
-            tx.run(query, parameters).consume()
+        for query, rows in batches:
+            tx.run(query, rows=rows).consume()
 
     session.execute_write(work)
 
@@ -275,16 +271,24 @@ def _nodes(tx: neo4j.ManagedTransaction, prefix: str, label: str, ids: list[str]
     }
 
 
-def _node_row(owner: Owner, version: str, node: GraphNode) -> dict[str, Any]:
+def _node_row(graph: Graph, node: GraphNode) -> dict[str, Any]:
     at = node.occurred_at
     return {
-        "uid": _uid(owner, version, node.node_id),
+        "uid": _uid(graph.owner, graph.version, node.node_id),
+        "owner": graph.owner.key,
+        "tenant": graph.owner.tenant,
+        "version": graph.version,
         "node_id": node.node_id,
         "kind": node.kind,
         "label": node.label,
         "weight": float(node.weight),
         "occurred_at": None if at is None else (utc(at) - EPOCH) // timedelta(microseconds=1),
     }
+
+
+def _edge_row(graph: Graph, edge: GraphEdge) -> dict[str, Any]:
+    source, target = (_uid(graph.owner, graph.version, end) for end in (edge.source, edge.target))
+    return {"source": source, "target": target, "weight": float(edge.weight)}
 
 
 def _uid(owner: Owner, version: str, node_id: str) -> str:

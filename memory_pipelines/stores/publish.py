@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from memory_pipelines.errors import TransientError
 from memory_pipelines.model import Owner, Tier, canonical_json, stable_hash
 from memory_pipelines.stores.base import (
     ColdStore,
+    Graph,
     GraphEdge,
     GraphNode,
     GraphStore,
@@ -50,7 +50,7 @@ STEPS = (
     Step("prepare", "batch recorded, versions written beside", "authority.prepare"),
     Step("prepare", "new vectors beside", "vectors.upsert"),
     Step("prepare", "new graphs beside", "graph.write"),
-    Step("prepare", "texts archived and read back", "cold.put"),
+    Step("prepare", "texts archived and read back", "cold.archive"),
     Step("commit", "pointers moved", "authority.commit"),
     Step("finish", "superseded vectors removed", "vectors.delete"),
     Step("finish", "superseded texts removed", "cold.delete"),
@@ -112,8 +112,8 @@ class _Prepared:
     to_embed: list[tuple[dict[str, Any], Owner, str]] = field(default_factory=list)
     former: dict[str, str] = field(default_factory=dict)
     """Memory id → version so far, of those to embed."""
-    graphs: list[tuple[Owner, str, OwnerState]] = field(default_factory=list)
-    archive: list[tuple[str, str]] = field(default_factory=list)
+    graphs: list[Graph] = field(default_factory=list)
+    archive: dict[str, bytes] = field(default_factory=dict)
 
 
 class Publisher:
@@ -204,10 +204,10 @@ class Publisher:
                     if before is not None:
                         prepared.former[memory] = before
                 if draft.tier == Tier.COLD:
-                    key_text = (cold_key(state.owner, f"{row['memory_id']}.{row['version']}"), draft.payload["text"])
-                    prepared.archive.append(key_text)
+                    name = cold_key(state.owner, f"{row['memory_id']}.{row['version']}")
+                    prepared.archive[name] = archived_copy(draft.payload["text"])
             if graph is not None and graph != old_graph:
-                prepared.graphs.append((state.owner, graph, state))
+                prepared.graphs.append(Graph(state.owner, graph, state.nodes, state.edges))
             done.shown += len(changed)
             done.hidden += len(hide)
         done.vectors += len(prepared.to_embed)
@@ -220,19 +220,12 @@ class Publisher:
         batch = Batch(stable_hash("batch", bucket, at.isoformat(), repr(changes)), bucket, "preparing", changes)
         self._authority.prepare(batch, prepared.rows, at)
         self._write_vectors(prepared)
-        for owner, version, state in prepared.graphs:
-            self._graph.write(owner, version, state.nodes, state.edges)
-        self._archive(prepared)
+        if prepared.graphs:
+            self._graph.write(prepared.graphs)
+        if prepared.archive:  # read back: after the commit the texts are nowhere else online
+            self._cold.archive(prepared.archive)
         self._authority.commit(batch, at)
         self._finish(batch)
-
-    def _archive(self, prepared: _Prepared) -> None:
-        """Copy texts to the cold store and read them back: after the commit they are nowhere else online."""
-        for key, text in prepared.archive:
-            copy = archived_copy(text)
-            self._cold.put(key, copy)
-            if self._cold.get(key) != copy:
-                raise TransientError("the cold store does not give back what it was given; nothing was committed")
 
     def _write_vectors(self, prepared: _Prepared) -> None:
         if not prepared.to_embed:

@@ -3,7 +3,7 @@
 import pytest
 from suites import adapters
 
-from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError
+from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError, TransientError
 from memory_pipelines.settings import Settings
 from memory_pipelines.stores.base import ColdStore
 from memory_pipelines.stores.cold import S3Cold
@@ -20,6 +20,15 @@ def test_an_object_comes_back_and_the_last_put_wins(cold_store: ColdStore) -> No
     assert (cold_store.get("a/b"), cold_store.get("a/empty")) == (b"\x00\xff second", b"")
     cold_store.ensure()
     assert cold_store.keys() == {"a/b", "a/empty"}
+
+
+def test_archived_objects_come_back(cold_store: ColdStore) -> None:
+    objects = {f"a/{i}.gz": f"{i}".encode() * i for i in range(50)}
+    cold_store.archive(objects)
+    assert cold_store.keys("a/") == set(objects)
+    assert {key: cold_store.get(key) for key in objects} == objects
+    cold_store.archive({})
+    cold_store.delete(objects)
 
 
 def test_a_large_object(cold_store: ColdStore) -> None:
@@ -82,6 +91,22 @@ def test_a_missing_bucket_is_empty_to_readers_and_named_to_writers(served: Setti
     with pytest.raises(SettingError, match="MEMORY_PIPELINES_S3_BUCKET"):
         store.put("a", b"x")
     store.close()
+
+
+class Forgetful(S3Cold):
+    """Its server acknowledges what it loses, now and then."""
+
+    def put(self, key: str, value: bytes) -> None: ...
+
+    def get(self, key: str) -> bytes | None:
+        return None if key == "b" else b"x"
+
+
+def test_an_archived_object_that_does_not_come_back_is_told() -> None:
+    store = Forgetful("http://127.0.0.1:1", "bucket", "a", "b")
+    store.archive({"a": b"x", "c": b"x"})
+    with pytest.raises(TransientError):
+        store.archive({"a": b"x", "b": b"x", "c": b"x"})
 
 
 def test_an_unreachable_server_is_named_with_its_setting() -> None:

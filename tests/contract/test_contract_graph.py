@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.model import Owner
-from memory_pipelines.stores.base import GraphEdge, GraphNode, GraphStore
+from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, GraphStore
 from memory_pipelines.stores.fakes import MemoryGraph
 from memory_pipelines.stores.graph import Neo4jGraph
 
@@ -42,7 +42,7 @@ def test_nodes_and_edges_come_back_as_they_were(graph_store: GraphStore, owner: 
         GraphEdge("m1", "m2", "same_topic", 0.2),
         GraphEdge("m1", "m2", "next", 0.3),
     ]
-    graph_store.write(owner, "v1", nodes, edges)
+    graph_store.write([Graph(owner, "v1", nodes, edges)])
     found_nodes, found_edges = graph_store.neighbourhood(owner, "v1", ["m1"], 1)
     assert found_nodes == sorted(nodes, key=lambda node: node.node_id)
     assert found_edges == sorted(edges, key=lambda edge: (edge.source, edge.target, edge.kind))
@@ -50,7 +50,7 @@ def test_nodes_and_edges_come_back_as_they_were(graph_store: GraphStore, owner: 
 
 @pytest.mark.parametrize(("hops", "last"), [(0, 2), (1, 3), (2, 4), (3, 5)])
 def test_hops_count_memories(graph_store: GraphStore, owner: Owner, hops: int, last: int) -> None:
-    graph_store.write(owner, "v1", CHAIN, NEXT)
+    graph_store.write([Graph(owner, "v1", CHAIN, NEXT)])
     found = graph_store.neighbourhood(owner, "v1", ["m2"], hops)
     first = max(0, 2 - hops)
     assert ids(found) == [f"m{i}" for i in range(first, last + 1)]
@@ -61,7 +61,7 @@ def test_memory_entity_memory_is_one_hop(graph_store: GraphStore, owner: Owner) 
     nodes = [*CHAIN[:3], entity("a"), entity("b"), entity("c")]
     links = [("m0", "a"), ("m1", "a"), ("m1", "b"), ("m2", "b"), ("m2", "c")]
     edges = [GraphEdge(m, f"entity:{e}", "mentions", 1.0) for m, e in links]
-    graph_store.write(owner, "v1", nodes, edges)
+    graph_store.write([Graph(owner, "v1", nodes, edges)])
     assert ids(graph_store.neighbourhood(owner, "v1", ["m0"], 1)) == ["entity:a", "m0", "m1"]
     assert ids(graph_store.neighbourhood(owner, "v1", ["m0"], 2)) == ["entity:a", "entity:b", "m0", "m1", "m2"]
     assert ids(graph_store.neighbourhood(owner, "v1", ["m0"], 3)) == sorted(n.node_id for n in nodes)
@@ -80,13 +80,13 @@ def test_an_edge_between_two_outermost_nodes_is_not_on_a_path(graph_store: Graph
         GraphEdge("m0", "m2", "next", 1.0),
         GraphEdge("m1", "m2", "similar", 1.0),
     ]
-    graph_store.write(owner, "v1", CHAIN[:3], edges)
+    graph_store.write([Graph(owner, "v1", CHAIN[:3], edges)])
     assert graph_store.neighbourhood(owner, "v1", ["m0"], 1)[1] == edges[:2]
     assert graph_store.neighbourhood(owner, "v1", ["m0", "m1"], 1)[1] == edges
 
 
 def test_unknown_and_no_anchors_find_nothing(graph_store: GraphStore, owner: Owner) -> None:
-    graph_store.write(owner, "v1", CHAIN, NEXT)
+    graph_store.write([Graph(owner, "v1", CHAIN, NEXT)])
     assert graph_store.neighbourhood(owner, "v1", [], 3) == ([], [])
     assert graph_store.neighbourhood(owner, "v1", ["unknown"], 3) == ([], [])
     assert graph_store.neighbourhood(owner, "v2", ["m1"], 3) == ([], [])
@@ -96,9 +96,9 @@ def test_unknown_and_no_anchors_find_nothing(graph_store: GraphStore, owner: Own
 def test_a_write_may_be_repeated_and_the_last_values_stay(graph_store: GraphStore, owner: Owner) -> None:
     before = graph_store.count()
     for _ in range(2):
-        graph_store.write(owner, "v1", CHAIN, NEXT)
+        graph_store.write([Graph(owner, "v1", CHAIN, NEXT)])
     changed = GraphEdge("m0", "m1", "next", 0.75)
-    graph_store.write(owner, "v1", CHAIN[:2], [changed])
+    graph_store.write([Graph(owner, "v1", CHAIN[:2], [changed])])
     nodes, edges = graph_store.count()
     assert (nodes - before[0], edges - before[1]) == (6, 5)
     assert graph_store.neighbourhood(owner, "v1", ["m0"], 1)[1] == [changed]
@@ -106,8 +106,8 @@ def test_a_write_may_be_repeated_and_the_last_values_stay(graph_store: GraphStor
 
 def test_versions_stand_beside_each_other_and_drop_alone(graph_store: GraphStore, owner: Owner) -> None:
     before = graph_store.count()
-    graph_store.write(owner, "v1", CHAIN, NEXT)
-    graph_store.write(owner, "v10", CHAIN[:2], [GraphEdge("m0", "m1", "causes", 1.0)])
+    graph_store.write([Graph(owner, "v1", CHAIN, NEXT)])
+    graph_store.write([Graph(owner, "v10", CHAIN[:2], [GraphEdge("m0", "m1", "causes", 1.0)])])
     assert graph_store.all_versions() >= {(owner.key, "v1"), (owner.key, "v10")}
     assert graph_store.versions(owner) == {"v1", "v10"}
     assert [e.kind for e in graph_store.neighbourhood(owner, "v10", ["m0"], 3)[1]] == ["causes"]
@@ -120,9 +120,27 @@ def test_versions_stand_beside_each_other_and_drop_alone(graph_store: GraphStore
     assert graph_store.count() == before
 
 
+def test_graphs_of_several_owners_share_batches_and_stay_apart(graph_store: GraphStore, tenant: str) -> None:
+    owners = [Owner(tenant, f"u:{i}") for i in range(60)]
+    before = graph_store.count()
+    graph_store.write([Graph(owner, f"v{i}", CHAIN[: 1 + i % 4], NEXT[: i % 4]) for i, owner in enumerate(owners)])
+    for i, owner in enumerate(owners):
+        assert graph_store.versions(owner) == {f"v{i}"}
+        assert ids(graph_store.neighbourhood(owner, f"v{i}", ["m0"], 3)) == ids((CHAIN[: 1 + i % 4], []))
+        graph_store.drop(owner, f"v{i}")
+    assert graph_store.count() == before
+
+
+def test_one_wrong_graph_refuses_them_all(graph_store: GraphStore, owner: Owner, tenant: str) -> None:
+    good = Graph(Owner(tenant, "u:other"), "v1", CHAIN, NEXT)
+    with pytest.raises(IntegrityError):
+        graph_store.write([good, Graph(owner, "v1", CHAIN[:1], NEXT)])
+    assert graph_store.versions(good.owner) == set()
+
+
 def test_an_empty_write_and_an_unknown_drop_change_nothing(graph_store: GraphStore, owner: Owner) -> None:
     before = graph_store.count()
-    graph_store.write(owner, "v1", [], [])
+    graph_store.write([Graph(owner, "v1", [], [])])
     graph_store.drop(owner, "v9")
     assert graph_store.versions(owner) == set()
     assert graph_store.count() == before
@@ -132,7 +150,9 @@ def test_owners_and_tenants_never_meet(graph_store: GraphStore, tenant: str) -> 
     owners = [Owner(tenant, "u:1"), Owner(tenant, "u:2"), Owner(f"{tenant}b", "u:1")]
     for i, owner in enumerate(owners):
         own = GraphNode("own", "slice", str(i), 0.5, AT)
-        graph_store.write(owner, "v1", [own, entity("shared")], [GraphEdge("own", "entity:shared", "mentions", 1.0)])
+        graph_store.write(
+            [Graph(owner, "v1", [own, entity("shared")], [GraphEdge("own", "entity:shared", "mentions", 1.0)])]
+        )
     graph_store.drop(owners[1], "v1")
     for i, owner in enumerate(owners):
         found = graph_store.neighbourhood(owner, "v1", ["own", "entity:shared"], 3)
@@ -143,10 +163,10 @@ def test_owners_and_tenants_never_meet(graph_store: GraphStore, tenant: str) -> 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_hostile_strings_are_values_and_nothing_else(graph_store: GraphStore, tenant: str, hostile: str) -> None:
     owner, other = Owner(tenant + hostile, f"u:{hostile}"), Owner(tenant, "u:1")
-    graph_store.write(other, "v1", CHAIN, NEXT)
+    graph_store.write([Graph(other, "v1", CHAIN, NEXT)])
     nodes = [GraphNode(f"e{hostile}", "fact", hostile, 0.5, AT), entity(hostile)]
     edges = [GraphEdge(nodes[0].node_id, nodes[1].node_id, "mentions", 1.0)]
-    graph_store.write(owner, "v1", nodes, edges)
+    graph_store.write([Graph(owner, "v1", nodes, edges)])
     found = graph_store.neighbourhood(owner, "v1", [nodes[0].node_id], 1)
     assert found == (sorted(nodes, key=lambda node: node.node_id), edges)
     assert ids(graph_store.neighbourhood(other, "v1", [nodes[0].node_id, "m0"], 3)) == ["m0", "m1", "m2", "m3"]
@@ -157,7 +177,7 @@ def test_hostile_strings_are_values_and_nothing_else(graph_store: GraphStore, te
 @pytest.mark.parametrize("version", ["", "a:b", "a'b", "v 1", "版", "v" * 65])
 def test_a_hostile_version_is_refused(graph_store: GraphStore, owner: Owner, version: str) -> None:
     with pytest.raises(PermanentError):
-        graph_store.write(owner, version, CHAIN, NEXT)
+        graph_store.write([Graph(owner, version, CHAIN, NEXT)])
     with pytest.raises(PermanentError):
         graph_store.drop(owner, version)
     with pytest.raises(PermanentError):
@@ -180,7 +200,7 @@ def test_a_wrong_edge_is_refused_before_anything_is_written(
     graph_store: GraphStore, owner: Owner, edge: GraphEdge, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        graph_store.write(owner, "v1", [*CHAIN, entity("a")], [*NEXT, edge])
+        graph_store.write([Graph(owner, "v1", [*CHAIN, entity("a")], [*NEXT, edge])])
     assert graph_store.versions(owner) == set()
 
 
@@ -194,7 +214,7 @@ def test_batches_beyond_a_hundred_and_a_hub(graph_store: GraphStore, owner: Owne
     nodes = [memory(f"m{i:04}") for i in range(1150)] + [entity("hub")]
     edges = [GraphEdge(n.node_id, "entity:hub", "mentions", 1.0) for n in nodes[:-1]]
     before = graph_store.count()
-    graph_store.write(owner, "v1", nodes, edges)
+    graph_store.write([Graph(owner, "v1", nodes, edges)])
     found = graph_store.neighbourhood(owner, "v1", ["m0000"], 1)
     assert (len(found[0]), len(found[1])) == (1151, 1150)
     graph_store.drop(owner, "v1")
@@ -224,7 +244,7 @@ def test_the_server_finds_what_the_fake_finds(
     nodes = [*(memory(f"m{i}") for i in range(7)), entity("a"), entity("b")]
     fake = MemoryGraph()
     for store in (fake, bolt):
-        store.write(owner, "v1", nodes, edges)
+        store.write([Graph(owner, "v1", nodes, edges)])
     assert bolt.neighbourhood(owner, "v1", anchors, hops) == fake.neighbourhood(owner, "v1", anchors, hops)
     bolt.drop(owner, "v1")
 

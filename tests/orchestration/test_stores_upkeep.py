@@ -13,7 +13,7 @@ from memory_pipelines.errors import InputError, StoreUnavailableError
 from memory_pipelines.model import Owner
 from memory_pipelines.pipeline import agreement, rebuild, recovery, reembed
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import GraphEdge, GraphNode, VectorRow, cold_key
+from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, VectorRow, cold_key
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryVectors
 from memory_pipelines.stores.live import LiveVectors
 from memory_pipelines.stores.vault import Secret
@@ -108,7 +108,7 @@ def _extra_vector(platform: Platform) -> None:
 
 def _extra_graph(platform: Platform) -> None:
     nodes = [GraphNode("m", "fact", "x", 0.5, NOW), GraphNode("entity:y", "entity", "y", 0.0, None)]
-    platform.graph.write(STRANGER, "1", nodes, [GraphEdge("m", "entity:y", "mentions", 0.5)])
+    platform.graph.write([Graph(STRANGER, "1", nodes, [GraphEdge("m", "entity:y", "mentions", 0.5)])])
 
 
 def _extra_cold(platform: Platform) -> None:

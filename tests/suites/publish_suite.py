@@ -12,7 +12,7 @@ from memory_pipelines.stores import publish
 from memory_pipelines.stores.base import Vector, cold_key
 from memory_pipelines.stores.publish import OwnerState
 
-PREPARE = ["authority.prepare", "vectors.upsert", "graph.write", "cold.put"]
+PREPARE = ["authority.prepare", "vectors.upsert", "graph.write", "cold.archive"]
 FINISH = ["vectors.delete", "graph.drop", "cold.delete", "hot.delete", "authority.finish"]
 
 
@@ -80,7 +80,7 @@ class PublishSuite:
         warm = state(owner, [draft(owner, 1, tier=Tier.WARM), draft(owner, 2)])
         done = stores.publish(at.bucket, [warm], LATER, faults)
         assert stores.held(owner) == before
-        assert not {"vectors.upsert", "vectors.delete", "graph.write", "graph.drop", "cold.put"} & set(faults.calls)
+        assert not {"vectors.upsert", "vectors.delete", "graph.write", "graph.drop", "cold.archive"} & set(faults.calls)
         assert (done.shown, done.vectors, done.graphs) == (1, 0, 0)
         assert stores.read(owner) == expected(warm)
         assert {m.admitted_at for m in stores.authority.visible(owner)} == {AT}

@@ -38,7 +38,7 @@ MUTATING = {
     "vectors": ("upsert", "delete"),
     "graph": ("write", "drop"),
     "hot": ("put", "delete"),
-    "cold": ("put", "delete"),
+    "cold": ("put", "archive", "delete"),
 }
 
 
@@ -159,8 +159,11 @@ class _Faulty:
 def _half(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of a call that a server has done half of; a call that is atomic has been done whole."""
     if name == "graph.write":
-        owner, version, nodes, _ = arguments
-        return owner, version, nodes[: len(nodes) // 2], []
+        [graphs] = arguments
+        return ([replace(one, nodes=one.nodes[: len(one.nodes) // 2], edges=[]) for one in graphs],)
+    if name == "cold.archive":
+        objects = list(arguments[0].items())
+        return (dict(objects[: len(objects) // 2]),)
     if name in ("vectors.upsert", "vectors.delete", "cold.delete"):
         items = sorted(arguments[0]) if name != "vectors.upsert" else list(arguments[0])
         return (items[: len(items) // 2],)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from memory_pipelines.admission.gate import Admitted, admit, arm_of
 from memory_pipelines.admission.ontology import profile
 from memory_pipelines.admission.snapshot import Snapshot, claim_key
+from memory_pipelines.admission.version import gate_data
 from memory_pipelines.errors import IntegrityError, SettingError
 from memory_pipelines.model import MemoryType, Owner, memory_id
 from memory_pipelines.tables import DECISIONS, MEMORIES, SLICES
@@ -175,6 +176,7 @@ def test_the_score_is_the_weighted_sum_and_every_candidate_has_a_decision(slice_
         expected = 0.4 * row["persistence"] + 0.3 * row["structure"] + 0.3 * row["personalisation"]
         assert row["score"] == round(expected, 4)
         assert row["scenario"] == "customer_service@2"
+        assert row["gate_data"] == gate_data()
         assert set(json.loads(row["fit"])) == {"graph", "vector", "relational"}
     kept = {row["memory_id"] for row in decisions if row["outcome"] != "discard"}
     assert kept == set(result.memories["memory_id"].to_pylist())

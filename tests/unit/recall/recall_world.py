@@ -15,7 +15,7 @@ from memory_pipelines.errors import StoreUnavailableError
 from memory_pipelines.model import Owner
 from memory_pipelines.models.base import Kind, Unrelated
 from memory_pipelines.recall import Recall
-from memory_pipelines.stores.base import GraphEdge, GraphNode, Person, StoredMemory, VectorRow, cold_key
+from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, Person, StoredMemory, VectorRow, cold_key
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryVectors
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
@@ -152,7 +152,7 @@ class World:
         entities = {end for e in edges for end in (e.source, e.target) if end.startswith("entity:")}
         nodes = [GraphNode(m.memory_id, "slice", m.intent, m.decision_impact, m.occurred_at) for m in stored]
         nodes += [GraphNode(e, "entity", e, 0.0, None) for e in sorted(entities)]
-        self.graph.write(owner, version, nodes, edges)
+        self.graph.write([Graph(owner, version, nodes, edges)])
         for m in memories:
             if m.tier == "cold":
                 text = f"archived words of {m.memory_id}"
