@@ -25,19 +25,30 @@ SILENCE = timedelta(hours=6)
 """So long a pause ends a session, also where the source goes on with the same session id for years."""
 
 
+CHUNK = 2_000
+"""Rows that are kept as Python's objects: the collector walks over all of those again and again."""
+
+
 class Columns:
-    """Rows of one table, kept by column: a list of values holds less than as many rows do."""
+    """Rows of one table, kept by column."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        self._values: dict[str, list[Any]] = {name: [] for name in schema.names}
+        self._rows: list[Row] = []
+        self._chunks: list[pa.Table] = [schema.empty_table()]
 
     def add(self, row: Row) -> None:
-        for name, values in self._values.items():
-            values.append(row[name])
+        self._rows.append(row)
+        if len(self._rows) == CHUNK:
+            self._pack()
 
     def table(self) -> pa.Table:
-        return pa.Table.from_pydict(self._values, schema=self._schema)
+        self._pack()
+        return pa.concat_tables(self._chunks)
+
+    def _pack(self) -> None:
+        self._chunks.append(pa.Table.from_pylist(self._rows, schema=self._schema))
+        self._rows = []
 
 
 def session_ends(rows: Sequence[Row]) -> dict[str, datetime]:

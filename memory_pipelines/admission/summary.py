@@ -7,6 +7,7 @@ a summary never says what the text and its labels do not.
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from functools import cache
 from typing import Any
 
 from memory_pipelines.admission.dates import MONTHS
@@ -72,6 +73,7 @@ def _reason(reason: str, language: str) -> str:
     return "".join(known[w] for w in words) if words and all(w in known for w in words) else ""
 
 
+@cache
 def intent_phrase(intent: str) -> Mapping[str, str] | None:
     """The phrase of an intent: its own, else that of a word that it contains; None if it has none."""
     table: Mapping[str, Mapping[str, str]] = phrases()["intents"]
