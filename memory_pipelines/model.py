@@ -63,11 +63,14 @@ class ImpactLabel(StrEnum):
     HIGH = "high"
 
 
+LOW_BELOW, HIGH_ABOVE = 0.3, 0.7
+
+
 def impact_label(impact: float) -> ImpactLabel:
     """Name a decision impact in [0, 1]: low < .3 <= medium <= .7 < high."""
-    if impact < 0.3:
+    if impact < LOW_BELOW:
         return ImpactLabel.LOW
-    return ImpactLabel.HIGH if impact > 0.7 else ImpactLabel.MEDIUM
+    return ImpactLabel.HIGH if impact > HIGH_ABOVE else ImpactLabel.MEDIUM
 
 
 def stable_hash(*parts: str | int | None) -> str:

@@ -22,7 +22,7 @@ from memory_pipelines.models.base import Embedder, Vectors
 from memory_pipelines.recall import dense, text
 from memory_pipelines.recall.bm25 import Bm25
 from memory_pipelines.recall.fusion import SHIPPED, Weights
-from memory_pipelines.recall.legs import DEPTH, Found, Leg, ranked
+from memory_pipelines.recall.legs import DEPTH, ranked, ranked_rows
 from memory_pipelines.recall.selection import MAX_ITEMS
 from memory_pipelines.stores.base import StoredMemory
 
@@ -125,7 +125,7 @@ def reader(index: Index, weights: Weights = SHIPPED, budget: int = 1_000_000) ->
 def plain(index: Index) -> dict[str, Asked]:
     """What the reader is held against, over the same turns, tokens and vectors: BM25, cosine, and both by reciprocal
     ranks weighted by relevance, and by z-scores .7 to .3."""
-    bm25 = Bm25([text.tokens(row.text) for row in index.rows])
+    bm25 = Bm25.of([text.tokens(row.text) for row in index.rows])
     everything = np.ones(len(index.rows), dtype=np.bool_)
 
     def scores(question: Question) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -139,12 +139,12 @@ def plain(index: Index) -> dict[str, Asked]:
 
     def reciprocal(question: Question) -> Ranking:
         words, coverage, cosines = scores(question)
-        near = np.argsort(-cosines, kind="stable")[: dense.OVERFETCH * DEPTH]
-        languages = {int(i): index.rows[i].language for i in near}
-        hits = dense.normalised({int(i): float(cosines[i]) for i in near}, languages, index.embedder.unrelated)
-        found = ranked("bm25", (Found(int(i), float(words[i]), float(coverage[i])) for i in np.flatnonzero(words)))
+        near = np.sort(np.argsort(-cosines, kind="stable")[: dense.OVERFETCH * DEPTH])
+        spoken = np.array([index.rows[i].language for i in near])
+        masks = [(language, spoken == language) for language in sorted({*spoken.tolist()})]
+        hits = dense.normalised(near, cosines[near], masks, index.embedder.unrelated)
         fused = np.zeros(len(index.rows))
-        for leg in (found, Leg("dense", ranked("dense", hits).found)):
+        for leg in (ranked_rows("bm25", words, coverage), ranked("dense", hits)):
             for rank, one in enumerate(leg.found, 1):
                 fused[one.row] += one.relevance / (RRF + rank)
         return ranking(fused)

@@ -161,8 +161,10 @@ def reads(stores: Stores, people: Sequence[Subject], embed: Directions) -> dict[
     """The calls of a recall, of persons drawn by how much they have: median and 95th percentile in milliseconds."""
     from memory_pipelines.recall.dense import OVERFETCH
     from memory_pipelines.recall.legs import DEPTH
+    from memory_pipelines.recall.pack import dump
     from memory_pipelines.recall.ripple import MAX_ANCHORS, MAX_HOPS
-    from memory_pipelines.recall.snapshot import dump_rows
+    from memory_pipelines.recall.snapshot import Snapshot
+    from memory_pipelines.recall.source import hot_name
     from memory_pipelines.stores.base import cold_key
 
     chosen = Random(SEED).choices(people, [subject.memories for subject in people], k=READS)
@@ -180,7 +182,7 @@ def reads(stores: Stores, people: Sequence[Subject], embed: Directions) -> dict[
                 "graph.neighbourhood", stores.graph.neighbourhood, owner, person.graph_version, anchors, MAX_HOPS
             )
             reached += len(near)
-        name, value = f"rows:{person.epoch}", dump_rows(visible)
+        name, value = hot_name(person.epoch), dump(Snapshot(owner, visible).parts[0][0])
         clock.call("hot.put", stores.hot.put, owner, name, value, 3600)
         assert clock.call("hot.get", stores.hot.get, owner, name) == value
         cold = next((memory for memory in visible if memory.tier == "cold"), None)

@@ -133,7 +133,7 @@ def rankings(pool: Pool, embedder: Embedder) -> dict[str, list[list[int]]]:
     """Positions of the passages, best first, by ranking and question."""
     passages = embedder.encode(pool.passages)
     questions = embedder.encode([question for question, _ in pool.questions], "query")
-    bm25 = Bm25([text.tokens(passage) for passage in pool.passages])
+    bm25 = Bm25.of([text.tokens(passage) for passage in pool.passages])
     everything = np.ones(len(pool.passages), dtype=np.bool_)
     found: dict[str, list[list[int]]] = {"cosine": [], "bm25": [], "z .7/.3": []}
     for (question, _), vector in zip(pool.questions, questions, strict=True):
@@ -181,16 +181,15 @@ def crossing(pairs: Sequence[tuple[str, str]], embedder: Embedder) -> list[Figur
     """How often the translation is the first, and among the first three: by cosine, and by z-scores per language."""
     both = [zh for zh, _ in pairs] + [en for _, en in pairs]
     passages, asking = embedder.encode(both), embedder.encode(both, "query")
-    languages = {i: "zh" if i < len(pairs) else "en" for i in range(len(both))}
+    rows = np.arange(len(both))
     ranks: dict[str, list[int]] = {"cosine": [], "z per language": []}
     for i in range(len(both)):
         cosines = (passages @ asking[i]).astype(np.float64)
         twin = (i + len(pairs)) % len(both)
         ranks["cosine"].append(_rank(cosines, twin, i))
-        scores = np.empty(len(both))
-        hits = {row: float(cosines[row]) for row in range(len(both)) if row != i}
-        for found in dense.normalised(hits, languages, embedder.unrelated):
-            scores[found.row] = found.score
+        scores, others = np.empty(len(both)), rows[rows != i]
+        languages = [("zh", others < len(pairs)), ("en", others >= len(pairs))]
+        scores[others] = dense.normalised(others, cosines[others], languages, embedder.unrelated).scores
         ranks["z per language"].append(_rank(scores, twin, i))
     return [
         Figure(f"translation {what}, {name}", float(np.mean([r <= most for r in values])), len(values))

@@ -7,6 +7,9 @@ here: tokenisation, or which rows a recall may see (the caller's mask says that)
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +20,53 @@ K1 = 1.2
 B = 0.5
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+AnyInts = NDArray[Any]
+"""Whole numbers of any width: a pack keeps them as narrow as they may be."""
 Mask = NDArray[np.bool_]
 
 
+@dataclass(frozen=True)
+class Postings:
+    """Term statistics of documents. ``rows[starts[i]:starts[i + 1]]`` are the documents that hold ``terms[i]``, and
+    ``counts`` there how often; ``lengths`` are in tokens."""
+
+    lengths: AnyInts
+    terms: Sequence[str]
+    starts: AnyInts
+    rows: AnyInts
+    counts: AnyInts
+
+    @classmethod
+    def of(cls, documents: Sequence[Sequence[str]]) -> "Postings":
+        """Of token lists; document ``i`` keeps its position."""
+        found: dict[str, tuple[list[int], list[int]]] = {}
+        for i, document in enumerate(documents):
+            for term, count in Counter(document).items():
+                rows, counts = found.setdefault(term, ([], []))
+                rows.append(i)
+                counts.append(count)
+        return cls(
+            np.array([len(d) for d in documents], dtype=np.int64),
+            tuple(found),
+            np.cumsum([0, *(len(rows) for rows, _ in found.values())]),
+            np.array([row for rows, _ in found.values() for row in rows], dtype=np.int64),
+            np.array([count for _, counts in found.values() for count in counts], dtype=np.int64),
+        )
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {term: i for i, term in enumerate(self.terms)}
+
+    def holding(self, term: str) -> tuple[AnyInts, AnyInts]:
+        """(documents, counts) of a term."""
+        i = self._number.get(term)
+        part = slice(0, 0) if i is None else slice(int(self.starts[i]), int(self.starts[i + 1]))
+        return self.rows[part], self.counts[part]
+
+
 class Bm25:
-    """Postings of documents given as token lists; document ``i`` keeps its position.
+    """BM25 of documents by their postings.
 
     score(q, d) = Σ idf(t) · tf · (k1 + 1) / (tf + k1 · (1 − b + b · |d| / avgdl)) over the distinct
     terms of q, idf(t) = ln(1 + (N − df + .5) / (df + .5)). Source: Robertson and Zaragoza, "The
@@ -30,18 +75,24 @@ class Bm25:
     not see does not show through the statistics either.
     """
 
-    def __init__(self, documents: Sequence[Sequence[str]]) -> None:
-        self._lengths = np.array([len(d) for d in documents], dtype=np.float64)
-        postings: dict[str, tuple[list[int], list[int]]] = {}
-        for i, document in enumerate(documents):
-            for term, count in Counter(document).items():
-                rows, counts = postings.setdefault(term, ([], []))
-                rows.append(i)
-                counts.append(count)
-        self._postings = {
-            term: (np.array(rows, dtype=np.int64), np.array(counts, dtype=np.float64))
-            for term, (rows, counts) in postings.items()
-        }
+    def __init__(self, parts: Sequence[tuple[Postings, Ints]]) -> None:
+        """``parts``: postings, with the position that each of their documents has in the whole."""
+        self._parts = [(postings, at) for postings, at in parts if len(at)]
+        self._lengths = np.zeros(sum(len(at) for _, at in self._parts))
+        for postings, at in self._parts:
+            self._lengths[at] = postings.lengths
+
+    @classmethod
+    def of(cls, documents: Sequence[Sequence[str]]) -> "Bm25":
+        """Of token lists; document ``i`` keeps its position."""
+        return cls([(Postings.of(documents), np.arange(len(documents)))])
+
+    def _holding(self, term: str) -> tuple[Ints, Floats]:
+        found = [(at[rows], counts) for p, at in self._parts for rows, counts in [p.holding(term)] if len(rows)]
+        if not found:
+            return np.zeros(0, np.int64), np.zeros(0)
+        rows, counts = zip(*found, strict=True)
+        return np.concatenate(rows), np.concatenate(counts).astype(np.float64)
 
     def score(self, query: Iterable[str], mask: Mask) -> tuple[Floats, Floats]:
         """(BM25 scores, coverage in [0, 1]), one of each per document; 0 outside of the mask.
@@ -63,7 +114,7 @@ class Bm25:
         whole = 0.0
         terms = list(dict.fromkeys(query))
         for term in terms:
-            rows, counts = self._postings.get(term, (np.zeros(0, np.int64), np.zeros(0)))
+            rows, counts = self._holding(term)
             seen = mask[rows]
             rows, counts = rows[seen], counts[seen]
             if not len(rows) and is_pair(term):

@@ -9,15 +9,11 @@ not texts: a row that a recall may not see has the score 0 and passes nothing on
 """
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 import numpy as np
 from numpy.typing import NDArray
-
-from memory_pipelines.model import MemoryType
-from memory_pipelines.stores.base import StoredMemory
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,27 +32,27 @@ class Context:
 
     A neighbour is of the same subject, of another instant, and no more than half an hour away."""
 
-    def __init__(self, rows: Sequence[StoredMemory], instants: Ints) -> None:
-        """``instants``: when each row occurred, in microseconds."""
-        episodes = [i for i, row in enumerate(rows) if row.memory_type == MemoryType.EPISODIC]
-        owners = {owner: number for number, owner in enumerate(dict.fromkeys(row.owner for row in rows))}
-        owned = np.array([owners[rows[i].owner] for i in episodes], dtype=np.int64)
-        at = np.array(episodes, dtype=np.int64)
-        order = np.lexsort((-at, instants[at], owned))
-        at, owned = at[order], owned[order]
-        gaps, same = np.diff(instants[at]), np.diff(owned) == 0
+    def __init__(self, episodic: Mask, owned: Ints, instants: Ints, speakers: Mapping[str, Ints]) -> None:
+        """``episodic``: rows that tell of a moment; ``owned``: a number of each row's owner; ``instants``: when each
+        occurred, in microseconds; ``speakers``: as :func:`speakers` finds them."""
+        at = np.flatnonzero(episodic)
+        at = at[np.lexsort((-at, instants[at], owned[at]))]
+        gaps, same = np.diff(instants[at]), np.diff(owned[at]) == 0
         near = np.flatnonzero(same & (gaps > 0) & (gaps <= NEAR // _US))
         self.earlier, self.later = at[near], at[near + 1]
         """Positions of neighbours: each of ``earlier`` is followed by that of ``later``."""
-        self.session = np.arange(len(rows), dtype=np.int64)
+        self.session = np.arange(len(episodic), dtype=np.int64)
         """A number per row, equal within a session."""
         if len(at):
             begins = np.concatenate(([True], ~same | (gaps > NEAR // _US)))
             self.session[at] = at[np.flatnonzero(begins)][np.cumsum(begins) - 1]
         self._by_session = np.argsort(self.session, kind="stable")
-        self._numbers, self._starts = np.unique(self.session[self._by_session], return_index=True)
-        self.speakers = _speakers(rows)
-        """Positions of what each speaker said, by name in lower case; rows that begin with ``Name:``."""
+        _, self._starts, self._number = np.unique(
+            self.session[self._by_session], return_index=True, return_inverse=True
+        )
+        self.speakers = {name: rows for name, rows in speakers.items() if len(rows) > 1}
+        """Positions of what each speaker said, by name in lower case. A name that begins one row only is none: any
+        line may hold a colon."""
 
     def spread(self, scores: Floats, onward: float, back: float) -> Floats:
         """Each row's score, plus ``onward`` times that of the row before it and ``back`` times that of the next."""
@@ -77,12 +73,14 @@ class Context:
         if not len(scores):
             return scores
         best = np.maximum.reduceat(scores[self._by_session], self._starts)
-        return np.asarray(best[np.searchsorted(self._numbers, self.session)])
+        out = np.empty(len(scores))
+        out[self._by_session] = best[self._number]
+        return out
 
     def spoken(self, query: str) -> Ints | None:
         """Rows of the one speaker whom the query names by first or full name; None if it names none or several."""
         said = query.lower()
-        named = [name for name in self.speakers if _names(said, name.split()[0])]
+        named = [name for name in self.speakers if (first := name.split()[0]) in said and _names(said, first)]
         return self.speakers[named[0]] if len(named) == 1 else None
 
 
@@ -93,12 +91,11 @@ def _names(text: str, name: str) -> bool:
     return name in text
 
 
-def _speakers(rows: Sequence[StoredMemory]) -> dict[str, Ints]:
-    """A name that begins one row only is none: any line may hold a colon."""
+def speakers(texts: Iterable[str]) -> dict[str, Ints]:
+    """Positions of the texts that begin with ``Name:``, by name in lower case, names in order."""
     named: dict[str, list[int]] = {}
-    for i, row in enumerate(rows):
-        found = _SPEAKER.match(row.text or row.summary)
+    for i, text in enumerate(texts):
+        found = _SPEAKER.match(text)
         if found is not None and len(found[1].split()) <= _MAX_WORDS:
             named.setdefault(found[1].lower(), []).append(i)
-    counts = Counter({name: len(at) for name, at in named.items()})
-    return {name: np.array(named[name], dtype=np.int64) for name in sorted(named) if counts[name] > 1}
+    return {name: np.array(named[name], dtype=np.int64) for name in sorted(named)}

@@ -1,4 +1,4 @@
-"""The dense leg: a vector store's hits, made comparable between languages.
+"""The dense leg: nearest memories of a vector store or of packs, made comparable between languages.
 
 Belongs here: over-fetching, hydration and normalisation of cosines. Does not belong here: making
 vectors.
@@ -7,7 +7,8 @@ A memory in the query's own language gets a higher cosine than its translation, 
 hits are normalised apart, per query. Mean and deviation are drawn towards the model's own of unrelated
 texts by a few pseudo-hits, so that a language with one or two memories is neither flattened nor
 thrown out. Where the store may not answer with all of a person's memories, it is asked once per language:
-else the nearest are all in the query's own.
+else the nearest are all in the query's own. A pack could tell of all, but it is cut where a store would be: the scores
+depend on how many are told of, and both ways give one answer.
 """
 
 import math
@@ -16,71 +17,120 @@ from types import MappingProxyType
 
 import numpy as np
 
+from memory_pipelines.errors import StoreUnavailableError
 from memory_pipelines.model import Owner
-from memory_pipelines.models.base import Unrelated
-from memory_pipelines.recall.bm25 import Floats, Mask
-from memory_pipelines.recall.legs import DEPTH, Found
+from memory_pipelines.models.base import Embedder, Unrelated
+from memory_pipelines.recall.bm25 import Mask
+from memory_pipelines.recall.legs import DEPTH, Floats, Ints, Scored
 from memory_pipelines.recall.snapshot import Snapshot
 from memory_pipelines.stores.base import Hit, Vector, VectorStore
 
 NAME = "dense"
+ROLE = "vector"
+DECIMALS = 5
+"""Of a cosine that count. Stores are exact to six or seven: memories that are equally near stay so whoever computes."""
 OVERFETCH = 8
 PRIOR_HITS = 5
 
 
 def search(
-    vectors: VectorStore,
-    owner: Owner,
-    vector: Vector,
-    snapshot: Snapshot,
-    usable: Mask,
-    unrelated: Unrelated,
-    linked: Sequence[Owner] = (),
-) -> list[Found]:
-    """Usable rows by z-score of their cosine to ``vector``, among the hits of the owner and those ``linked`` to it.
+    vectors: VectorStore, model: Embedder, vector: Vector, snapshot: Snapshot, usable: Mask, missing: set[str]
+) -> Scored:
+    """Usable rows by z-score of their cosine to ``vector``, a unit vector that the model made.
 
-    Fetches eight times the depth (of each language, if there are more rows than that and several), since the
+    Of subjects all of whose vectors by that model are in their packs the store is not asked. Fetches eight times the
+    depth (of each language, if there are more rows than that and several), since the
     store may hold uncommitted versions that no visible row names, and since neighbours pass their scores on.
-    ``unrelated``: of the model that made ``vector``. Raises StoreUnavailableError."""
-    cosines: dict[int, float] = {}
+    A store that does not answer is noted in ``missing``: what is in packs is found all the same."""
     depth = OVERFETCH * DEPTH
-    several = len(snapshot.rows) > depth and len(snapshot.by_language) > 1
-    hits: list[Hit] = []
-    cut: dict[str, int] = {}
+    several = len(snapshot) > depth and len(snapshot.by_language) > 1
+    rows, cosines, asked = _in_packs(snapshot, model, vector)
+    near, close, cut = list[Ints](), list[Floats](), dict[str, int]()
     for language in snapshot.by_language if several else (None,):
-        found = [hit for one in (owner, *linked) for hit in vectors.search(one, vector, depth, language)]
-        hits += sorted(found, key=lambda hit: (-hit.score, hit.entry_id))[:depth]
-        if len(found) >= depth:  # else the store has told of all it has
+        some = slice(None) if language is None else snapshot.by_language[language][rows]
+        found = [(rows[some], cosines[some])]
+        count = len(found[0][0])
+        for owner in asked:
+            try:
+                hits = vectors.search(owner, vector, depth, language)
+            except StoreUnavailableError:
+                missing.add(ROLE)
+                continue
+            fresh, repeated = _hydrated(hits, snapshot, rows)
+            count += len(hits) - repeated
+            found.append(fresh)
+        told = np.concatenate([c for _, c in found]).round(DECIMALS)
+        best = _nearest(np.concatenate([r for r, _ in found]), told, depth)
+        near.append(best[0])
+        close.append(best[1])
+        if count >= depth:  # else the store has told of all it has
             named = snapshot.by_language if language is None else (language,)
             cut |= {name: int((usable & snapshot.by_language[name]).sum()) for name in named}
-    for hit in _distinct(hits):
+    rows, cosines = np.concatenate(near), np.concatenate(close)
+    order = np.argsort(rows, kind="stable")
+    order = order[usable[rows[order]]]
+    spoken = [(name, mask[rows[order]]) for name, mask in snapshot.by_language.items()]
+    return normalised(rows[order], cosines[order], spoken, model.unrelated, cut)
+
+
+def _in_packs(snapshot: Snapshot, model: Embedder, vector: Vector) -> tuple[Ints, Floats, list[Owner]]:
+    """Rows whose vectors are in packs with their cosines, and the owners whose vectors are not, or not all of them."""
+    rows, cosines, asked = [np.zeros(0, np.int64)], [np.zeros(0)], []
+    for pack, at in snapshot.parts:
+        held = pack.vectors
+        if held is None or (held.model_id, held.digest) != (model.model_id, model.digest):
+            asked.append(pack.owner)
+            continue
+        rows.append(at[held.rows])
+        cosines.append(held.vectors.cosines(vector))
+        if held.left_out:
+            asked.append(pack.owner)
+    return np.concatenate(rows), np.concatenate(cosines), asked
+
+
+def _hydrated(hits: Sequence[Hit], snapshot: Snapshot, known: Ints) -> tuple[tuple[Ints, Floats], int]:
+    """Rows of the hits that a visible row names but those ``known``, and how many of the hits were. One that a store
+    answers twice counts once, with its best score."""
+    best: dict[int, float] = {}
+    for hit in hits:
         row = snapshot.by_entry.get(hit.entry_id)
-        if row is not None and usable[row]:
-            cosines[row] = hit.score
-    return normalised(cosines, {row: snapshot.rows[row].language for row in cosines}, unrelated, cut)
+        if row is not None:
+            best[row] = max(hit.score, best.get(row, hit.score))
+    rows, scores = np.array(list(best), dtype=np.int64), np.array(list(best.values()), dtype=np.float64)
+    fresh = ~np.isin(rows, known)
+    return (rows[fresh], scores[fresh]), int((~fresh).sum())
+
+
+def _nearest(rows: Ints, cosines: Floats, depth: int) -> tuple[Ints, Floats]:
+    """The ``depth`` nearest, ties by row position."""
+    if len(rows) > depth:
+        least = np.partition(cosines, len(cosines) - depth)[len(cosines) - depth]
+        near = np.flatnonzero(cosines >= least)
+        best = near[np.lexsort((rows[near], -cosines[near]))[:depth]]
+        rows, cosines = rows[best], cosines[best]
+    return rows, cosines
 
 
 def normalised(
-    cosines: Mapping[int, float],
-    languages: Mapping[int, str],
+    rows: Ints,
+    cosines: Floats,
+    languages: Sequence[tuple[str, Mask]],
     unrelated: Unrelated,
-    rows: Mapping[str, int] = MappingProxyType({}),
-) -> list[Found]:
+    counts: Mapping[str, int] = MappingProxyType({}),
+) -> Scored:
     """z-score per language, and relevance: how far the cosine lies above its language's mean, as a share
-    of the way to 1.
+    of the way to 1. ``languages``: by name which of the rows are in it.
 
-    ``rows``: how many rows each language has; those without a cosine are taken to be as far as the farthest
+    ``counts``: how many rows each language has; those without a cosine are taken to be as far as the farthest
     that has one, else the scores would depend on how many the store was asked for."""
-    groups: dict[str, list[int]] = {}
-    for row in sorted(cosines):
-        groups.setdefault(languages[row], []).append(row)
-    found: list[Found] = []
-    for language in sorted(groups):
-        values = np.array([cosines[row] for row in groups[language]])
-        mean, deviation = _shrunk(values, max(0, rows.get(language, 0) - len(values)), unrelated)
-        scores, relevance = (values - mean) / deviation, np.clip((values - mean) / (1 - mean), 0.0, 1.0)
-        found += map(Found, groups[language], scores.tolist(), relevance.tolist())
-    return found
+    scores, relevance = np.zeros(len(rows)), np.zeros(len(rows))
+    for language, mask in languages:
+        values = cosines[mask]
+        if len(values):
+            mean, deviation = _shrunk(values, max(0, counts.get(language, 0) - len(values)), unrelated)
+            scores[mask] = (values - mean) / deviation
+            relevance[mask] = np.clip((values - mean) / (1 - mean), 0.0, 1.0)
+    return Scored(rows, scores, relevance)
 
 
 def _shrunk(values: Floats, unseen: int, prior: Unrelated) -> tuple[float, float]:
@@ -90,12 +140,3 @@ def _shrunk(values: Floats, unseen: int, prior: Unrelated) -> tuple[float, float
     of_prior = prior.deviation**2 + (prior.mean - mean) ** 2
     spread = float(((values - mean) ** 2).sum()) + unseen * (least - mean) ** 2 + PRIOR_HITS * of_prior
     return min(mean, 0.99), math.sqrt(spread / count)
-
-
-def _distinct(hits: Sequence[Hit]) -> list[Hit]:
-    """A store that answers an entry twice counts once, with its best score."""
-    best: dict[str, Hit] = {}
-    for hit in hits:
-        if hit.entry_id not in best or hit.score > best[hit.entry_id].score:
-            best[hit.entry_id] = hit
-    return list(best.values())

@@ -10,8 +10,9 @@ from datetime import datetime
 import numpy as np
 
 from memory_pipelines.recall.bm25 import Mask
+from memory_pipelines.recall.instants import micros
 from memory_pipelines.recall.legs import Leg, ranked_rows
-from memory_pipelines.recall.snapshot import Snapshot, is_fact, validity
+from memory_pipelines.recall.snapshot import Snapshot
 
 NAME = "facts"
 BELOW = 0.999
@@ -39,38 +40,36 @@ def superseded(found: Collection[int], snapshot: Snapshot, usable: Mask, as_of: 
     A successor starts when its predecessor ends, over as many values as there were; a lone current
     value that started later counts as one as well. Values that merely share a predicate do not
     (a liking that ended is not replaced by another liking)."""
-    rows = snapshot.rows
-    closed = [r for r in sorted(found) if is_fact(rows[r]) and validity(rows[r], as_of) == "superseded"]
+    instant, found_rows = micros(as_of), np.array(sorted(found), dtype=np.int64)
+    closed = found_rows[snapshot.fact[found_rows] & (snapshot.valid_to[found_rows] <= instant)].tolist()
     if not closed:
         return {}
-    current: dict[str, list[int]] = {}
-    for row in map(int, np.flatnonzero(usable & snapshot.current_facts(as_of))):
-        current.setdefault(rows[row].predicate, []).append(row)
-    starts: dict[tuple[str, datetime | None], int] = {}
-    for row in map(int, np.flatnonzero(usable)):
-        if is_fact(rows[row]):
-            starts.setdefault((rows[row].predicate, rows[row].valid_from), row)
+    current: dict[int, list[int]] = {}
+    for row in np.flatnonzero(usable & snapshot.current_facts(as_of)).tolist():
+        current.setdefault(int(snapshot.predicate[row]), []).append(row)
+    starts: dict[tuple[int, int], int] = {}
+    for row in np.flatnonzero(usable & snapshot.fact).tolist():
+        starts.setdefault((int(snapshot.predicate[row]), int(snapshot.valid_from[row])), row)
     out = {}
     for row in closed:
-        standing = tuple(current.get(rows[row].predicate, ()))
+        standing = tuple(current.get(int(snapshot.predicate[row]), ()))
         out[row] = Closed(standing, _successor(row, standing, starts, snapshot))
     return out
 
 
 def _successor(
-    row: int, standing: tuple[int, ...], starts: Mapping[tuple[str, datetime | None], int], snapshot: Snapshot
+    row: int, standing: tuple[int, ...], starts: Mapping[tuple[int, int], int], snapshot: Snapshot
 ) -> int | None:
-    passed, ended, predicate = {row}, snapshot.rows[row].valid_to, snapshot.rows[row].predicate
+    passed, ended, predicate = {row}, snapshot.valid_to[row], int(snapshot.predicate[row])
     at: int | None = row
     while at is not None and at not in standing:
-        at = starts.get((predicate, snapshot.rows[at].valid_to))
+        at = starts.get((predicate, int(snapshot.valid_to[at])))
         if at in passed:
             at = None
         elif at is not None:
             passed.add(at)
-    if at is None and len(standing) == 1 and ended is not None:
-        began = snapshot.rows[standing[0]].valid_from
-        at = standing[0] if began is not None and began >= ended else None
+    if at is None and len(standing) == 1 and snapshot.valid_from[standing[0]] >= ended:
+        at = standing[0]
     return at
 
 

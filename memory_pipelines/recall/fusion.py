@@ -8,19 +8,19 @@ too, and added. What a leg says of a row also says a little of the rows beside i
 The other legs add a share of their relevance. ``docs/recall.md`` has the figures by which the weights were chosen.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 
 from memory_pipelines.recall.bm25 import Mask
-from memory_pipelines.recall.context import Floats
-from memory_pipelines.recall.legs import FLOOR, Found, Leg
+from memory_pipelines.recall.context import Floats, Ints
+from memory_pipelines.recall.instants import micros
+from memory_pipelines.recall.legs import FLOOR, Leg, Scored
 from memory_pipelines.recall.question import gathers
 from memory_pipelines.recall.ripple import freshness
 from memory_pipelines.recall.snapshot import Snapshot
-from memory_pipelines.stores.base import StoredMemory
 
 RECENCY_SHARE = 0.1
 TRUST_SHARE = 0.2
@@ -76,21 +76,20 @@ class Fused:
 
 def blend(
     words: tuple[Floats, Floats],
-    dense: Sequence[Found],
+    dense: Scored,
     query: str,
     snapshot: Snapshot,
     usable: Mask,
     weights: Weights,
 ) -> Fused:
     """BM25 and dense, with context. ``words``: BM25 scores and coverage of all rows (0 where not usable), ``dense``:
-    usable rows by z-score.
+    usable rows by z-score, each once.
 
     Of a language of which one of the two says nothing, the other has all the weight."""
-    context, shape = snapshot.context, len(snapshot.rows)
+    context, shape = snapshot.context, len(snapshot)
     close, meaning = np.zeros(shape), np.zeros(shape)
     known = np.zeros(shape, dtype=np.bool_)
-    at = [found.row for found in dense]
-    close[at], meaning[at], known[at] = [f.score for f in dense], [f.relevance for f in dense], True
+    close[dense.rows], meaning[dense.rows], known[dense.rows] = dense.scores, dense.relevance, True
     for mask in snapshot.by_language.values():
         if (known & mask).any():
             close[mask & usable & ~known] = close[known & mask].min()
@@ -128,9 +127,9 @@ def with_legs(fused: Fused, legs: Iterable[tuple[Leg, float]]) -> Fused:
 
 def weighed(fused: Fused, snapshot: Snapshot, as_of: datetime) -> tuple[Mapping[int, float], Mapping[int, float]]:
     """(scores, relevances) of the candidates by row, scores with recency and trust."""
-    above, rows = fused.above(), fused.candidates()
-    scores = {row: float(above[row]) * recency(snapshot.rows[row], as_of) * trust(snapshot.rows[row]) for row in rows}
-    return scores, {row: float(fused.relevance[row]) for row in rows}
+    rows = fused.candidates()
+    scores = fused.above()[rows] * recency(snapshot.occurred[rows], as_of) * trust(snapshot.trust[rows])
+    return dict(zip(rows, scores.tolist(), strict=True)), dict(zip(rows, fused.relevance[rows].tolist(), strict=True))
 
 
 def _standard(values: Floats) -> Floats:
@@ -139,11 +138,11 @@ def _standard(values: Floats) -> Floats:
     return standard
 
 
-def recency(memory: StoredMemory, as_of: datetime) -> float:
-    """In [.95, 1]: age breaks near-ties, it does not bury what is old and true."""
-    return 1 - RECENCY_SHARE * (1 - freshness(memory.occurred_at, as_of))
+def recency(occurred: Ints, as_of: datetime) -> Floats:
+    """In [.95, 1], of times in microseconds: age breaks near-ties, it does not bury what is old and true."""
+    return 1 - RECENCY_SHARE * (1 - freshness(occurred, micros(as_of)))
 
 
-def trust(memory: StoredMemory) -> float:
+def trust(said: Floats) -> Floats:
     """In [.8, 1] for a trust in [0, 1]."""
-    return 1 - TRUST_SHARE * (1 - min(1.0, max(0.0, memory.trust)))
+    return 1 - TRUST_SHARE * (1 - np.clip(said, 0.0, 1.0))

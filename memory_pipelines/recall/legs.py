@@ -4,13 +4,13 @@ Belongs here: the type and the two ways to make a ranking that all legs share. D
 any leg's scores.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 DEPTH = 50
 """Candidates that one leg may propose."""
@@ -29,6 +29,19 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Scored:
+    """Rows by position, each with a score in the leg's unit and a relevance in [0, 1]; arrays of one length."""
+
+    rows: Ints
+    scores: Floats
+    relevance: Floats
+
+    @classmethod
+    def none(cls) -> "Scored":
+        return cls(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+
+
+@dataclass(frozen=True, slots=True)
 class Leg:
     """``found`` best first; rank is the position from 1."""
 
@@ -36,14 +49,15 @@ class Leg:
     found: tuple[Found, ...]
 
 
-def ranked(name: str, found: Iterable[Found], floor: float = FLOOR) -> Leg:
+def ranked(name: str, found: Scored, floor: float = FLOOR) -> Leg:
     """The best :data:`DEPTH` by score among those of at least ``floor`` relevance; ties by row position."""
-    good = sorted((f for f in found if f.relevance >= floor), key=lambda f: (-f.score, f.row))
-    return Leg(name, tuple(good[:DEPTH]))
+    good = np.flatnonzero(found.relevance >= floor)
+    best = good[np.lexsort((found.rows[good], -found.scores[good]))[:DEPTH]]
+    told = (found.rows[best].tolist(), found.scores[best].tolist(), found.relevance[best].tolist())
+    return Leg(name, tuple(map(Found, *told)))
 
 
 def ranked_rows(name: str, scores: Floats, relevance: Floats, floor: float = FLOOR) -> Leg:
     """The same of scores and relevances of all rows; a row without a score takes no part."""
-    rows = np.flatnonzero((scores != 0) & (relevance >= floor))
-    best = rows[np.argsort(-scores[rows], kind="stable")[:DEPTH]]
-    return Leg(name, tuple(map(Found, best.tolist(), scores[best].tolist(), relevance[best].tolist())))
+    rows = np.flatnonzero(scores)
+    return ranked(name, Scored(rows, scores[rows], relevance[rows]), floor)

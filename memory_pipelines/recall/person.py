@@ -80,7 +80,7 @@ class JointSnapshots:
 
     def join(self, parts: Sequence[Snapshot]) -> Snapshot:
         """The rows of all parts as one; a part alone is itself. What was held of the first owner is dropped."""
-        first, filled = parts[0], tuple(part for part in parts if part.rows)
+        first, filled = parts[0], tuple(part for part in parts if len(part))
         if len(filled) < 2:
             with self._lock:
                 self._held.pop(first.owner, None)
@@ -90,8 +90,7 @@ class JointSnapshots:
             if held is not None and _same(held[0], filled):
                 self._held.move_to_end(first.owner)
                 return held[1]
-        rows = [row for part in filled for row in part.rows]
-        joint = Snapshot(first.owner, rows, linked=[part.owner for part in filled])
+        joint = Snapshot.joined(first.owner, filled)
         with self._lock:
             self._held.pop(first.owner, None)
             self._held[first.owner] = (filled, joint)

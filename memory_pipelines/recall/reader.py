@@ -5,7 +5,7 @@ belong here: any formula, any wording. The query is data: it reaches stores as a
 found with it, never as part of a statement, filter or key.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -15,13 +15,15 @@ from memory_pipelines.clock import Clock
 from memory_pipelines.errors import PermanentError, StoreUnavailableError
 from memory_pipelines.model import Owner, Tier, utc
 from memory_pipelines.models.base import Embedder
-from memory_pipelines.recall import dense, facts, fusion, prompt, reveal, selection, text, times
+from memory_pipelines.recall import dense, facts, fusion, prompt, reach, reveal, selection, text, times
 from memory_pipelines.recall.answer import Answer, Explanation, Item, LegScore, Reasons
 from memory_pipelines.recall.bm25 import Mask
 from memory_pipelines.recall.fusion import SHIPPED, Fused, Weights
-from memory_pipelines.recall.legs import Found, Leg, ranked, ranked_rows
+from memory_pipelines.recall.instants import micros
+from memory_pipelines.recall.legs import Leg, Scored, ranked, ranked_rows
 from memory_pipelines.recall.person import Subjects
-from memory_pipelines.recall.ripple import ENTITY, MAX_ANCHORS, MAX_HOPS, Node, Ripple
+from memory_pipelines.recall.queries import QueryVectors
+from memory_pipelines.recall.ripple import MAX_ANCHORS, Field, Ripple
 from memory_pipelines.recall.selection import MAX_ITEMS, Selection
 from memory_pipelines.recall.snapshot import Snapshot, validity
 from memory_pipelines.recall.source import Source
@@ -29,11 +31,10 @@ from memory_pipelines.recall.why import why
 from memory_pipelines.stores.base import (
     Authority,
     ColdStore,
-    GraphEdge,
-    GraphNode,
     GraphStore,
     HotStore,
     Links,
+    Packs,
     Person,
     VectorStore,
 )
@@ -91,12 +92,15 @@ class Recall:
         vault: Vault | None = None,
         searched: Callable[[], tuple[Embedder, VectorStore]] | None = None,
         weights: Weights = SHIPPED,
+        packs: Packs | None = None,
     ) -> None:
         """``token_budget``: estimated tokens that the history slices of one answer may fill; ``links``: which
         subjects are one person (None: each is a person); ``vault``: what tokens stand for (None: they stay);
         ``searched``: embedder and collection that belong together now (None: always those given); ``weights``: of
-        the legs in an answer's order."""
-        self._source = Source(authority, hot, cold)
+        the legs in an answer's order; ``packs``: where the jobs keep packs (None: everything is read from the
+        stores)."""
+        self._source = Source(authority, hot, cold, packs)
+        self._queries = QueryVectors()
         self._subjects = Subjects(links)
         self._searched = searched or (lambda: (embedder, vectors))
         self._graph = graph
@@ -172,8 +176,7 @@ class Recall:
         ripple = self._ripple(fused, scope) if self._weights.ripple else None
         spread = Leg(RIPPLE, ())
         if ripple is not None:
-            rows = snapshot.by_memory
-            spread = ranked(RIPPLE, (Found(rows[m], a, a) for m, a in ripple.activation.items()), RIPPLE_FLOOR)
+            spread = ranked(RIPPLE, Scored(ripple.rows, ripple.values, ripple.values), RIPPLE_FLOOR)
             fused = fusion.with_legs(fused, ((spread, self._weights.ripple),))
         scores, relevance = fusion.weighed(fused, snapshot, scope.as_of)
         closed = facts.superseded(scores, snapshot, usable, scope.as_of)
@@ -181,51 +184,38 @@ class Recall:
         legs = tuple(leg for leg in (bm25, near, stated, then, spread) if leg.found)
         return _Found(legs, scores, relevance, closed, ripple)
 
-    def _dense(self, query: str, scope: _Scope) -> list[Found]:
-        owner, *linked = (person.owner for person in scope.persons)
+    def _dense(self, query: str, scope: _Scope) -> Scored:
         try:
             embedder, vectors = self._searched()
             while True:
-                vector, unrelated = embedder.encode([query], "query")[0], embedder.unrelated
+                vector = self._queries.of(embedder, query)
                 try:
-                    found = dense.search(vectors, owner, vector, scope.snapshot, scope.usable, unrelated, linked)
+                    found = dense.search(vectors, embedder, vector, scope.snapshot, scope.usable, scope.missing)
                 except PermanentError:
                     if self._searched()[1] is vectors:
                         raise
-                    found = []
-                before, (embedder, vectors) = vectors, self._searched() if not found else (embedder, vectors)
+                    found = Scored.none()
+                before, (embedder, vectors) = vectors, (embedder, vectors) if len(found.rows) else self._searched()
                 if vectors is before:  # else another collection took its place meanwhile, and it may be gone
                     return found
         except StoreUnavailableError:
-            scope.missing.add("vector")
-            return []
+            scope.missing.add(dense.ROLE)
+            return Scored.none()
 
     def _ripple(self, fused: Fused, scope: _Scope) -> Ripple | None:
         """Activation from the best hits of the other legs; None without a graph or anchors."""
-        best = fused.candidates()[:MAX_ANCHORS]
-        rows = scope.snapshot.rows
-        anchors = {rows[row].memory_id: float(fused.relevance[row]) for row in best}
-        starts = _starts(best, scope)
-        if not starts:
-            return None
-        near: list[GraphNode] = []
-        edges: list[GraphEdge] = []
+        snapshot, best = scope.snapshot, fused.candidates()[:MAX_ANCHORS]
         try:
-            for owner, version, ids in starts:
-                found = self._graph.neighbourhood(owner, version, ids, MAX_HOPS)
-                near += found[0]
-                edges += found[1]
+            graph = reach.graph(self._graph, scope.persons, snapshot, best)
         except StoreUnavailableError:
             scope.missing.add("graph")
             return None
-        by_memory = scope.snapshot.by_memory
-        known = {by_memory[name] for name in (*anchors, *(node.node_id for node in near)) if name in by_memory}
-        nodes = {
-            rows[row].memory_id: Node(rows[row].decision_impact, rows[row].occurred_at)
-            for row in known
-            if scope.usable[row]
-        }
-        return Ripple(anchors, edges, nodes, scope.as_of)
+        if graph is None:
+            return None
+        ids, windows = snapshot.memory_ids, np.zeros(len(snapshot), dtype=np.int64)
+        web = graph.among(scope.usable)
+        field = Field(ids, snapshot.by_memory, snapshot.impact, snapshot.occurred, windows, web)
+        return Ripple({ids[row]: float(fused.relevance[row]) for row in best}, field, scope.as_of)
 
     def _answer(self, query: str, scope: _Scope, found: _Found, chosen: Selection, explain: bool) -> Answer:
         views = {leg.name: _leg_scores(leg) for leg in found.legs}
@@ -243,8 +233,8 @@ class Recall:
         reasons = Reasons(
             legs=tuple(view[row] for view in views.values() if row in view),
             relevance=found.relevance.get(row, 0.0),
-            recency=fusion.recency(memory, scope.as_of),
-            trust=fusion.trust(memory),
+            recency=float(fusion.recency(scope.snapshot.occurred[[row]], scope.as_of)[0]),
+            trust=float(fusion.trust(scope.snapshot.trust[[row]])[0]),
             paths=() if found.ripple is None else found.ripple.paths(memory.memory_id),
             validity=validity(memory, scope.as_of),
             superseded_by=_successor(row, scope.snapshot, found),
@@ -253,24 +243,9 @@ class Recall:
         return Item(memory, found.scores.get(row, 0.0), reasons, why(memory, reasons, scope.snapshot, scope.language))
 
 
-def _starts(best: Sequence[int], scope: _Scope) -> list[tuple[Owner, str, list[str]]]:
-    """Where the ripple enters each subject's graph: (owner, version, node ids).
-
-    It starts from the subject's own anchors; among linked subjects also from the entities of all anchors, so that
-    it crosses from one graph into another through what both mention."""
-    rows = [scope.snapshot.rows[row] for row in best]
-    shared = {f"{ENTITY}{name}" for row in rows for name in row.entities} if len(scope.persons) > 1 else set()
-    starts = []
-    for person in scope.persons:
-        ids = shared | {row.memory_id for row in rows if row.owner == person.owner}
-        if person.graph_version is not None and ids:
-            starts.append((person.owner, person.graph_version, sorted(ids)))
-    return starts
-
-
 def _successor(row: int, snapshot: Snapshot, found: _Found) -> str | None:
     fact = found.closed.get(row)
-    return None if fact is None or fact.successor is None else snapshot.rows[fact.successor].memory_id
+    return None if fact is None or fact.successor is None else snapshot.memory_ids[fact.successor]
 
 
 def _cost(scope: _Scope) -> Callable[[int], float]:
@@ -284,14 +259,14 @@ def _leg_scores(leg: Leg) -> dict[int, LegScore]:
 def _explanation(
     scope: _Scope, found: _Found, views: Mapping[str, Mapping[int, LegScore]], chosen: Selection
 ) -> Explanation:
-    rows = scope.snapshot.rows
-    hidden = [rows[row] for row in np.flatnonzero(~scope.usable)]
+    snapshot, ids, instant = scope.snapshot, scope.snapshot.memory_ids, micros(scope.as_of)
+    hidden = np.flatnonzero(~scope.usable).tolist()
     return Explanation(
-        legs={name: tuple((rows[row].memory_id, score) for row, score in view.items()) for name, view in views.items()},
+        legs={name: tuple((ids[row], score) for row, score in view.items()) for name, view in views.items()},
         anchors=() if found.ripple is None else found.ripple.anchors,
-        suppressed=tuple(m.memory_id for m in hidden if m.memory_id in scope.suppressed),
-        expired=tuple(m.memory_id for m in hidden if m.expires_at is not None and m.expires_at <= scope.as_of),
-        later=tuple(m.memory_id for m in hidden if m.occurred_at > scope.as_of),
-        passed_over=tuple((rows[row].memory_id, reason) for row, reason in chosen.passed_over),
+        suppressed=tuple(ids[row] for row in hidden if ids[row] in scope.suppressed),
+        expired=tuple(ids[row] for row in hidden if snapshot.expires[row] <= instant),
+        later=tuple(ids[row] for row in hidden if snapshot.occurred[row] > instant),
+        passed_over=tuple((ids[row], reason) for row, reason in chosen.passed_over),
         owners=tuple(person.owner.key for person in scope.persons),
     )

@@ -1,6 +1,6 @@
 """The ripple: activation that spreads from anchors over one person's slice graph.
 
-Belongs here: the formula, in memory, from edges. Does not belong here: reading a graph store, or
+Belongs here: the formula, in memory. Does not belong here: edges and degrees (``adjacency``), reading a graph store, or
 choosing the anchors.
 
 Activation of memory t from anchor a:
@@ -25,45 +25,35 @@ All factors are in (0, 1], hence no walk that visits a node twice beats the path
 and three rounds of maximum-product relaxation give the exact maximum in O(3 · edges).
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import chain
+from datetime import datetime
 
 import numpy as np
-from numpy.typing import NDArray
 
-from memory_pipelines.model import ImpactLabel, impact_label
-from memory_pipelines.stores.base import GraphEdge
+from memory_pipelines.model import HIGH_ABOVE, LOW_BELOW, ImpactLabel
+from memory_pipelines.recall.adjacency import Floats, Ints, Web
+from memory_pipelines.recall.instants import DAY, micros
 
 MAX_HOPS = 3
 MAX_ANCHORS = 5
 UNKNOWN_IMPACT = 0.5
 RATES = {ImpactLabel.HIGH: 0.3, ImpactLabel.MEDIUM: 0.5, ImpactLabel.LOW: 0.7}
-ENTITY = "entity:"
-
-_DAY = timedelta(days=1)
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """How a memory was used: ``windows`` is the number (0 to 2) of disjoint 7-day windows in which
-    it was presented five times or more, ``last`` the last access (or the end of such a window)."""
+class Field:
+    """All rows of a snapshot, each with what the formula asks of it, and the graph of those that may take part.
 
-    windows: int = 0
-    last: datetime | None = None
+    ``impact`` in [0, 1], NaN where unknown; ``since``: last access, else when it occurred, in microseconds;
+    ``windows``: disjoint 7-day windows in which it was presented five times or more."""
 
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A memory that may take part; ``impact`` in [0, 1], NaN where unknown."""
-
-    impact: float
-    occurred_at: datetime
-    access: Access = Access()
+    ids: Sequence[str]
+    position: Mapping[str, int]
+    impact: Floats
+    since: Ints
+    windows: Ints
+    web: Web
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,191 +81,111 @@ class Path:
     activation: float
 
 
-def base_weight(impact: float, windows: int = 0) -> float:
+def base_weight(impact: Floats, windows: Ints) -> Floats:
     """min(1, impact + .1 · k); impact .5 if unknown, k at most 2."""
-    return min(1.0, (UNKNOWN_IMPACT if math.isnan(impact) else impact) + 0.1 * min(2, windows))
+    return np.minimum(1.0, _known(impact) + 0.1 * np.minimum(2, windows))
 
 
-def freshness(since: datetime, as_of: datetime) -> float:
-    """max(.5, .98^days); a time after ``as_of`` counts as just now."""
-    return float(max(0.5, 0.98 ** max(0.0, (as_of - since) / _DAY)))
+def freshness(since: Ints, as_of: int) -> Floats:
+    """max(.5, .98^days), of times in microseconds; one after ``as_of`` counts as just now."""
+    return np.maximum(0.5, 0.98 ** np.maximum(0.0, (as_of - since) / DAY))
 
 
-def rate(impact: float) -> float:
+def rate(impact: Floats) -> Floats:
     """Decay per hop by impact label; an unknown impact is medium."""
-    return RATES[impact_label(UNKNOWN_IMPACT if math.isnan(impact) else impact)]
+    known = _known(impact)
+    ends = [RATES[ImpactLabel.LOW], RATES[ImpactLabel.HIGH]]
+    return np.select([known < LOW_BELOW, known > HIGH_ABOVE], ends, RATES[ImpactLabel.MEDIUM])
+
+
+def _known(impact: Floats) -> Floats:
+    return np.where(np.isnan(impact), UNKNOWN_IMPACT, impact)
 
 
 class Ripple:
-    """Activations of one recall: ``activation`` by memory id, in id order, only what is above 0."""
+    """Activations of one recall: ``activation`` by memory id, in the order of rows, only what is above 0."""
 
-    def __init__(
-        self, anchors: Mapping[str, float], edges: Sequence[GraphEdge], nodes: Mapping[str, Node], as_of: datetime
-    ) -> None:
-        """``anchors``: match in [0, 1] by memory id; ``nodes``: every memory that may take part.
-
-        An anchor or an edge's end that is not in ``nodes`` takes no part. At most 5 anchors."""
-        ranked = sorted(((a, m) for a, m in anchors.items() if a in nodes and m > 0), key=lambda am: (-am[1], am[0]))
-        self._anchors = ranked[:MAX_ANCHORS]
-        self._nodes = nodes
-        self._as_of = as_of
-        self._graph = _Graph.of(edges, nodes, [a for a, _ in self._anchors])
+    def __init__(self, anchors: Mapping[str, float], field: Field, as_of: datetime) -> None:
+        """``anchors``: match in [0, 1] by memory id; one that may not take part takes none. At most 5 anchors."""
+        usable = field.web.usable
+        able = ((a, m) for a, m in anchors.items() if m > 0 and a in field.position and usable[field.position[a]])
+        self._anchors = sorted(able, key=lambda am: (-am[1], am[0]))[:MAX_ANCHORS]
+        self._field = field
         self._rounds = self._spread()
-        reach = np.stack([best for best, _ in self._rounds])
-        rates = np.array([rate(nodes[m].impact) for m in self._graph.memories])
-        self._decay = np.exp(-np.arange(MAX_HOPS + 1)[:, None] * rates)[:, :, None]
-        decayed = reach * self._decay
+        best = np.stack([reach for reach, _ in self._rounds])
+        self._reached = np.flatnonzero(best.any(axis=(0, 2)))
+        impact, since = field.impact[self._reached], field.since[self._reached]
+        self._base = base_weight(impact, field.windows[self._reached])
+        self._fresh = freshness(since, micros(as_of))
+        self._decay = np.exp(-np.arange(MAX_HOPS + 1)[:, None] * rate(impact))
+        decayed = best[:, self._reached] * self._decay[:, :, None]
         self._hops = decayed.argmax(axis=0)
-        strength = decayed.max(axis=0) * np.array([self._node_factor(m) for m in self._graph.memories]).reshape(-1, 1)
+        strength = decayed.max(axis=0) * (self._base * self._fresh).reshape(-1, 1)
         matched = strength * np.array([match for _, match in self._anchors])
         combined = 1 - np.prod(1 - matched, axis=1)
-        self.activation = {m: float(v) for m, v in zip(self._graph.memories, combined, strict=True) if v > 0}
+        self.rows, self.values = self._reached[combined > 0], combined[combined > 0]
+        """Rows with their activations."""
+
+    @property
+    def activation(self) -> dict[str, float]:
+        return {
+            self._field.ids[row]: value for row, value in zip(self.rows.tolist(), self.values.tolist(), strict=True)
+        }
 
     @property
     def anchors(self) -> tuple[tuple[str, float], ...]:
         """(memory id, match), best first."""
         return tuple(self._anchors)
 
-    def _node_factor(self, memory: str) -> float:
-        node = self._nodes[memory]
-        return base_weight(node.impact, node.access.windows) * freshness(
-            node.access.last or node.occurred_at, self._as_of
-        )
-
     def _spread(self) -> list[tuple[Floats, Floats]]:
-        """Per number of hops: best product that reaches each memory (memories × anchors), and the
+        """Per number of hops: best product that reaches each row (rows × anchors), and the
         best product at each entity on the way to the next hop (entities × anchors)."""
-        graph = self._graph
-        best = np.zeros((len(graph.memories), len(self._anchors)))
+        web = self._field.web
+        best = np.zeros((len(self._field.ids), len(self._anchors)))
         for k, (anchor, _) in enumerate(self._anchors):
-            best[graph.position[anchor], k] = 1.0
+            best[self._field.position[anchor], k] = 1.0
         rounds = []
         for hop in range(MAX_HOPS):
-            leaving = best if hop == 0 else best * graph.damping[:, None]
-            at_entity = graph.up.relax(leaving, len(graph.entities)) * graph.entity_damping[:, None]
+            leaving = best if hop == 0 else best * web.damping[:, None]
+            at_entity = web.up.relax(leaving, len(web.entities)) * web.entity_damping[:, None]
             rounds.append((best, at_entity))
-            best = np.maximum(
-                graph.direct.relax(leaving, len(best)),
-                graph.down.relax(at_entity, len(best)),
-            )
-        rounds.append((best, np.zeros((len(graph.entities), len(self._anchors)))))
+            best = np.maximum(web.direct.relax(leaving, len(best)), web.down.relax(at_entity, len(best)))
+        rounds.append((best, np.zeros((len(web.entities), len(self._anchors)))))
         return rounds
 
     def paths(self, memory: str) -> tuple[Path, ...]:
         """The best path from each anchor that reaches ``memory``, strongest first."""
-        at = self._graph.position.get(memory)
-        if at is None:
+        row = self._field.position.get(memory, -1)
+        at = int(np.searchsorted(self._reached, row))
+        if at == len(self._reached) or self._reached[at] != row:
             return ()
-        node = self._nodes[memory]
-        base = base_weight(node.impact, node.access.windows)
-        fresh = freshness(node.access.last or node.occurred_at, self._as_of)
+        base, fresh = float(self._base[at]), float(self._fresh[at])
         found = []
         for k, (anchor, match) in enumerate(self._anchors):
             count = int(self._hops[at, k])
-            product = float(self._rounds[count][0][at, k])
+            product = float(self._rounds[count][0][row, k])
             if product <= 0:
                 continue
-            decay = float(self._decay[count, at, 0])
-            hops = self._walk_back(at, k, count, match)
+            decay = float(self._decay[count, at])
+            hops = self._walk_back(row, k, count, match)
             found.append(Path(anchor, match, hops, base, fresh, decay, match * product * decay * base * fresh))
         return tuple(sorted(found, key=lambda p: (-p.activation, p.anchor)))
 
     def _walk_back(self, at: int, k: int, count: int, match: float) -> tuple[Hop, ...]:
         """The hops that gave the best product, found by redoing the same multiplications; of equal
-        ones the direct, then the smallest id."""
-        graph, hops = self._graph, []
+        ones the direct, then the first in the order of entities and rows."""
+        web, ids, hops = self._field.web, self._field.ids, []
         for hop in range(count, 0, -1):
             value = self._rounds[hop][0][at, k]
             before, at_entity = self._rounds[hop - 1]
-            leaving = before[:, k] if hop == 1 else before[:, k] * graph.damping
-            source, via = graph.direct.source_of(at, value, leaving), None
+            leaving = before[:, k] if hop == 1 else before[:, k] * web.damping
+            source, via = web.direct.source_of(at, value, leaving), None
             if source is None:
-                entity = graph.down.source_of(at, value, at_entity[:, k])
+                entity = web.down.source_of(at, value, at_entity[:, k])
                 assert entity is not None
-                via = graph.entities[entity]
-                source = graph.up.source_of(entity, at_entity[entity, k], leaving, float(graph.entity_damping[entity]))
+                via = web.entities[entity]
+                source = web.up.source_of(entity, at_entity[entity, k], leaving, float(web.entity_damping[entity]))
                 assert source is not None
-            hops.append(Hop(graph.memories[source], graph.memories[at], via, match * float(value)))
+            hops.append(Hop(ids[source], ids[at], via, match * float(value)))
             at = source
         return tuple(reversed(hops))
-
-
-@dataclass(frozen=True)
-class _Links:
-    """Directed weighted links, sorted by (target, source)."""
-
-    source: Ints
-    target: Ints
-    weight: Floats
-
-    @classmethod
-    def of(cls, source: Sequence[int], target: Sequence[int], weight: Sequence[float]) -> "_Links":
-        """Links given in any order, each pair once."""
-        sources, targets = np.array(source, dtype=np.int64), np.array(target, dtype=np.int64)
-        order = np.lexsort((sources, targets))
-        return cls(sources[order], targets[order], np.array(weight, dtype=np.float64)[order])
-
-    def relax(self, values: Floats, size: int) -> Floats:
-        """Per target the largest value · weight over its sources; 0 without one."""
-        out = np.zeros((size, values.shape[1]))
-        if len(self.target):
-            targets, starts = np.unique(self.target, return_index=True)
-            out[targets] = np.maximum.reduceat(values[self.source] * self.weight[:, None], starts, axis=0)
-        return out
-
-    def source_of(self, target: int, value: float, values: Floats, factor: float = 1.0) -> int | None:
-        """The first source with values · weight · factor = ``value``."""
-        first, end = np.searchsorted(self.target, [target, target + 1])
-        products = values[self.source[first:end]] * self.weight[first:end] * factor
-        equal = np.flatnonzero(products == value)
-        return int(self.source[first + equal[0]]) if len(equal) else None
-
-
-@dataclass(frozen=True)
-class _Graph:
-    """What may take part, by position; memories and entities in id order."""
-
-    memories: list[str]
-    entities: list[str]
-    position: dict[str, int]
-    direct: _Links
-    up: _Links
-    down: _Links
-    damping: Floats
-    entity_damping: Floats
-
-    @classmethod
-    def of(cls, edges: Sequence[GraphEdge], nodes: Mapping[str, Node], anchors: Sequence[str]) -> "_Graph":
-        direct: dict[tuple[str, str], float] = {}
-        mentions: dict[str, dict[str, float]] = {}
-        for edge in edges:
-            a, b, weight = edge.source, edge.target, edge.weight
-            if a in nodes and b in nodes:
-                if a != b:
-                    pair = (a, b) if a < b else (b, a)
-                    direct[pair] = max(weight, direct.get(pair, 0.0))
-                continue
-            entity, memory = (a, b) if b in nodes else (b, a)
-            if memory in nodes and entity.startswith(ENTITY):
-                holders = mentions.setdefault(entity, {})
-                holders[memory] = max(weight, holders.get(memory, 0.0))
-        mentions = {entity: holders for entity, holders in mentions.items() if len(holders) > 1}
-        memories = sorted({*anchors, *chain.from_iterable(direct), *chain.from_iterable(mentions.values())})
-        position = {memory: i for i, memory in enumerate(memories)}
-        entities = sorted(mentions)
-        one = [position[a] for a, _ in direct]
-        other = [position[b] for _, b in direct]
-        holding = [position[memory] for entity in entities for memory in mentions[entity]]
-        held = [e for e, entity in enumerate(entities) for _ in mentions[entity]]
-        strength = [weight for entity in entities for weight in mentions[entity].values()]
-        degree = np.bincount(np.array(one + other + holding, dtype=np.int64), minlength=len(memories))
-        return cls(
-            memories,
-            entities,
-            position,
-            _Links.of(one + other, other + one, list(direct.values()) * 2),
-            _Links.of(holding, held, strength),
-            _Links.of(held, holding, strength),
-            1 / np.sqrt(np.maximum(degree, 1)),
-            1 / np.sqrt(np.array([len(mentions[e]) for e in entities], dtype=np.float64)),
-        )

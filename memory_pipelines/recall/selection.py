@@ -6,7 +6,9 @@ Belongs here: choosing from scored candidates. Does not belong here: scoring, wo
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from memory_pipelines.model import ImpactLabel, MemoryType, impact_label
+import numpy as np
+
+from memory_pipelines.model import HIGH_ABOVE
 from memory_pipelines.recall.bm25 import Mask
 from memory_pipelines.recall.snapshot import Snapshot
 from memory_pipelines.recall.text import one_line
@@ -48,9 +50,7 @@ def select(
     its successor (``successors``: row to row)."""
     strong, high = strong_relevance(relevance), SHARE_OF_SCORE * max(scores.values(), default=0.0)
     related = (
-        row
-        for row in scores
-        if snapshot.rows[row].decision_impact > IMPACT or relevance[row] >= strong or scores[row] >= high
+        row for row in scores if snapshot.impact[row] > IMPACT or relevance[row] >= strong or scores[row] >= high
     )
     wanted = sorted(related, key=lambda row: (-scores[row], row))
     chosen = _fill(wanted, successors, snapshot, min(limit, MAX_ITEMS), budget, cost)
@@ -66,13 +66,7 @@ def strong_relevance(relevance: Mapping[int, float]) -> float:
 
 def session_start(usable: Mask, snapshot: Snapshot, *, budget: float, cost: Callable[[int], float]) -> Selection:
     """The 3 most recent slices of high impact."""
-    rows = (
-        row
-        for row, memory in enumerate(snapshot.rows)
-        if usable[row]
-        and memory.memory_type == MemoryType.EPISODIC
-        and impact_label(memory.decision_impact) is ImpactLabel.HIGH
-    )
+    rows = np.flatnonzero(usable & snapshot.episodic & (snapshot.impact > HIGH_ABOVE)).tolist()
     return _fill(rows, {}, snapshot, SESSION_START, budget, cost)
 
 

@@ -1,70 +1,130 @@
 """One subject's visible rows of one epoch, or those of linked subjects together, with what is computed from them once.
 
 Belongs here: the rows in presentation order, their term statistics, which of them a recall may
-use, their byte form for the hot store, and the bounded cache of snapshots in this process. Does
-not belong here: deciding where rows come from (``source``).
+use, the byte form of a person, and the bounded cache of snapshots in this process. Does
+not belong here: deciding where rows come from (``source``), columns and bytes of rows (``columns``, ``pack``).
 """
 
 import json
 import threading
-from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, fields
-from datetime import UTC, datetime, timedelta
-from typing import Literal
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memory_pipelines.errors import IntegrityError
-from memory_pipelines.model import MemoryType, Owner, iso
-from memory_pipelines.recall import text
+from memory_pipelines.model import Owner
+from memory_pipelines.recall.adjacency import Adjacency
 from memory_pipelines.recall.bm25 import Bm25, Mask
+from memory_pipelines.recall.columns import Columns, Floats
 from memory_pipelines.recall.context import Context
+from memory_pipelines.recall.instants import Ints, micros
+from memory_pipelines.recall.pack import Pack, in_order
 from memory_pipelines.stores.base import Person, StoredMemory
-from memory_pipelines.stores.vault import untagged
 
 MAX_SNAPSHOTS = 128
+MAX_BYTES = 256 * 2**20
+"""Of packs that one process holds, as far as one alone is not larger."""
 
 Validity = Literal["current", "superseded", "upcoming"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-_NEVER = np.iinfo(np.int64).max
-_TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "admitted_at")
-_LISTS = ("entities", "slice_ids", "source_turn_ids", "stores")
-_NAMES = tuple(f.name for f in fields(StoredMemory) if f.name != "owner")
-
 
 class Snapshot:
-    """Rows newest ``occurred_at`` first, then by memory id: a row's position breaks every tie."""
+    """Rows newest ``occurred_at`` first, then by memory id: a row's position breaks every tie.
 
-    def __init__(self, owner: Owner, rows: Sequence[StoredMemory], linked: Collection[Owner] = ()) -> None:
-        """Rows of others than the owner and those ``linked`` to it are dropped: whatever a cache or an
-        authority answers, they never pass."""
+    ``parts``: the packs of one subject or of several, each with the position that its rows have here. The arrays are
+    those of ``Columns``, of all parts."""
+
+    def __init__(self, owner: Owner, rows: Sequence[StoredMemory]) -> None:
+        """Rows of others than the owner are dropped: whatever a cache or an authority answers, they never pass."""
+        own = in_order(owner, rows)
+        self._hold(owner, [Pack(owner, 0, own, Columns.of(own), None, None)])
+
+    @classmethod
+    def of(cls, pack: Pack) -> "Snapshot":
+        """The rows of a pack."""
+        made = cls.__new__(cls)
+        made._hold(pack.owner, [pack])
+        return made
+
+    @classmethod
+    def joined(cls, owner: Owner, snapshots: Sequence["Snapshot"]) -> "Snapshot":
+        """The rows of several subjects as one."""
+        made = cls.__new__(cls)
+        made._hold(owner, [pack for snapshot in snapshots for pack, _ in snapshot.parts])
+        return made
+
+    def _hold(self, owner: Owner, packs: Sequence[Pack]) -> None:
         self.owner = owner
-        owners = (owner, *linked)
-        own = (row for row in rows if row.owner in owners)
-        self.rows = tuple(sorted(own, key=lambda m: (-_micros(m.occurred_at), m.memory_id)))
-        self.by_memory = {row.memory_id: i for i, row in enumerate(self.rows)}
-        self.by_entry = {row.entry_id: i for i, row in enumerate(self.rows)}
-        self.language = _main_language(self.rows)
-        spoken = np.array([row.language for row in self.rows])
-        self.by_language: dict[str, Mask] = {name: spoken == name for name in sorted({*spoken.tolist()})}
+        self.parts = tuple(zip(packs, _places(packs), strict=True))
+        self.occurred: Ints = self._all("occurred")
+        self.expires: Ints = self._all("expires")
+        self.valid_from: Ints = self._all("valid_from")
+        self.valid_to: Ints = self._all("valid_to")
+        self.impact: Floats = self._all("impact")
+        self.trust: Floats = self._all("trust")
+        self.episodic: Mask = self._all("episodic")
+        self.fact: Mask = self._all("fact")
+        self.languages, self.spoken = self._names("languages", "language")
+        self.predicates, self.predicate = self._names("predicates", "predicate")
+        self.by_language: dict[str, Mask] = {name: self.spoken == i for i, name in enumerate(self.languages)}
         """Which rows are in each language."""
-        self._is_fact = np.array([is_fact(row) for row in self.rows], dtype=np.bool_)
-        self.words = Bm25([text.tokens(_searchable(row)) for row in self.rows])
-        self.claims = Bm25([text.tokens(_claim(row)) if is_fact(row) else [] for row in self.rows])
-        self._occurred = _instants((row.occurred_at for row in self.rows), 0)
-        self._expires = _instants((row.expires_at for row in self.rows), _NEVER)
-        self._valid_from = _instants((row.valid_from for row in self.rows), -_NEVER)
-        self._valid_to = _instants((row.valid_to for row in self.rows), _NEVER)
-        self.context = Context(self.rows, self._occurred)
+        counts = {name: int(mask.sum()) for name, mask in self.by_language.items()}
+        self.language = "zh" if counts.get("zh", 0) > counts.get("en", 0) else "en"
+        self.words = Bm25([(pack.columns.words, at) for pack, at in self.parts])
+        self.claims = Bm25([(pack.columns.claims, at) for pack, at in self.parts])
+
+    def __len__(self) -> int:
+        return len(self.occurred)
+
+    @cached_property
+    def rows(self) -> Sequence[StoredMemory]:
+        """The memories themselves; those of a pack are read when they are asked for."""
+        return (
+            self.parts[0][0].rows if len(self.parts) == 1 else _JointRows([p.rows for p, _ in self.parts], *self._where)
+        )
+
+    @cached_property
+    def memory_ids(self) -> Sequence[str]:
+        return self._strings("memory_ids")
+
+    @cached_property
+    def by_memory(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.memory_ids)}
+
+    @cached_property
+    def by_entry(self) -> dict[str, int]:
+        pairs = zip(self.memory_ids, self._strings("versions"), strict=True)
+        return {f"{memory}.{version}": i for i, (memory, version) in enumerate(pairs)}
+
+    @cached_property
+    def context(self) -> Context:
+        owned = np.zeros(len(self), dtype=np.int64)
+        speakers: dict[str, list[Ints]] = {}
+        for number, (pack, at) in enumerate(self.parts):
+            owned[at] = number
+            for name, rows in pack.columns.speakers.items():
+                speakers.setdefault(name, []).append(at[rows])
+        told = {name: np.sort(np.concatenate(speakers[name])) for name in sorted(speakers)}
+        return Context(self.episodic, owned, self.occurred, told)
+
+    @cached_property
+    def graph(self) -> Adjacency | None:
+        """The graph of the packs that hold one, over the rows here; None where none does."""
+        held = [(pack.graph, at) for pack, at in self.parts if pack.graph is not None]
+        if len(self.parts) == 1 or not held:
+            return held[0][0] if held else None
+        return Adjacency.joined(held)
 
     def usable(self, as_of: datetime, suppressed: frozenset[str]) -> Mask:
         """Rows that a recall at ``as_of`` may use: occurred by then, not expired, not suppressed."""
-        instant = _micros(as_of)
-        mask: Mask = (self._occurred <= instant) & (self._expires > instant)
+        instant = micros(as_of)
+        mask: Mask = (self.occurred <= instant) & (self.expires > instant)
         for memory_id in suppressed:
             if memory_id in self.by_memory:
                 mask[self.by_memory[memory_id]] = False
@@ -72,19 +132,88 @@ class Snapshot:
 
     def within(self, start: datetime, end: datetime) -> Mask:
         """Rows that occurred in [start, end)."""
-        mask: Mask = (self._occurred >= _micros(start)) & (self._occurred < _micros(end))
+        mask: Mask = (self.occurred >= micros(start)) & (self.occurred < micros(end))
         return mask
 
     def current_facts(self, as_of: datetime) -> Mask:
         """Facts whose validity window is open at ``as_of``."""
-        instant = _micros(as_of)
-        mask: Mask = self._is_fact & (self._valid_from <= instant) & (self._valid_to > instant)
+        instant = micros(as_of)
+        mask: Mask = self.fact & (self.valid_from <= instant) & (self.valid_to > instant)
         return mask
 
+    def _all(self, name: str) -> NDArray[Any]:
+        """A column of all parts."""
+        columns = [getattr(pack.columns, name) for pack, _ in self.parts]
+        return self._placed(columns)
 
-def is_fact(memory: StoredMemory) -> bool:
-    """Whether the memory states a value of a predicate."""
-    return memory.memory_type == MemoryType.SEMANTIC and bool(memory.predicate)
+    def _placed(self, columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        if len(columns) == 1:
+            return columns[0]
+        out = np.empty(sum(map(len, columns)), dtype=columns[0].dtype)
+        for column, (_, at) in zip(columns, self.parts, strict=True):
+            out[at] = column
+        return out
+
+    def _names(self, names: str, column: str) -> tuple[tuple[str, ...], Ints]:
+        """Names of all parts, and their numbers by row."""
+        packs = [pack.columns for pack, _ in self.parts]
+        known = tuple(sorted({name for columns in packs for name in getattr(columns, names)}))
+        number = {name: i for i, name in enumerate(known)}
+        told = [np.array([number[name] for name in getattr(c, names)], dtype=np.int64) for c in packs]
+        return known, self._placed([t[getattr(c, column)] for t, c in zip(told, packs, strict=True)])
+
+    @cached_property
+    def _where(self) -> tuple[Ints, Ints]:
+        """Of each row its part, and its row there."""
+        return (
+            self._placed([np.full(len(at), number) for number, (_, at) in enumerate(self.parts)]),
+            self._placed([np.arange(len(at)) for _, at in self.parts]),
+        )
+
+    def _strings(self, name: str) -> Sequence[str]:
+        found = [getattr(pack.columns, name) for pack, _ in self.parts]
+        if len(found) == 1:
+            return found[0]  # type: ignore[no-any-return]
+        return [found[part][row] for part, row in zip(*(where.tolist() for where in self._where), strict=True)]
+
+
+class _JointRows(Sequence[StoredMemory]):
+    """Rows of several packs in one order."""
+
+    def __init__(self, parts: Sequence[Sequence[StoredMemory]], part: Ints, row: Ints) -> None:
+        self._parts = parts
+        self._part = part
+        self._row = row
+
+    def __len__(self) -> int:
+        return len(self._part)
+
+    @overload
+    def __getitem__(self, index: int) -> StoredMemory: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[StoredMemory]: ...
+    def __getitem__(self, index: int | slice) -> StoredMemory | Sequence[StoredMemory]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return self._parts[int(self._part[index])][int(self._row[index])]
+
+    def __iter__(self) -> Iterator[StoredMemory]:
+        return (self[i] for i in range(len(self)))
+
+
+def _places(packs: Sequence[Pack]) -> list[Ints]:
+    """The position in the whole of each pack's rows."""
+    if len(packs) == 1:
+        return [np.arange(len(packs[0].columns))]
+    keys = [
+        (-at, memory, number, row)
+        for number, pack in enumerate(packs)
+        for row, (at, memory) in enumerate(zip(pack.columns.occurred.tolist(), pack.columns.memory_ids, strict=True))
+    ]
+    places = [np.empty(len(pack.columns), dtype=np.int64) for pack in packs]
+    for position, (_, _, number, row) in enumerate(sorted(keys)):
+        places[number][row] = position
+    return places
 
 
 def validity(memory: StoredMemory, as_of: datetime) -> Validity:
@@ -94,53 +223,10 @@ def validity(memory: StoredMemory, as_of: datetime) -> Validity:
     return "upcoming" if memory.valid_from is not None and memory.valid_from > as_of else "current"
 
 
-def entity_name(canonical: str) -> str:
-    """``carrier/sf_express`` as words: ``sf express``."""
-    return canonical.rpartition("/")[2].replace("_", " ")
-
-
-def _searchable(memory: StoredMemory) -> str:
-    return untagged(memory.summary if memory.text in memory.summary else f"{memory.summary}\n{memory.text}")
-
-
-def _claim(memory: StoredMemory) -> str:
-    words = (memory.predicate.replace("_", " "), memory.value, memory.summary, *map(entity_name, memory.entities))
-    return untagged("\n".join(words))
-
-
-def _main_language(rows: Sequence[StoredMemory]) -> str:
-    counts = Counter(row.language for row in rows)
-    return "zh" if counts["zh"] > counts["en"] else "en"
-
-
-def _micros(instant: datetime) -> int:
-    return (instant - _EPOCH) // _MICROSECOND
-
-
-def _instants(times: Iterable[datetime | None], none: int) -> NDArray[np.int64]:
-    return np.array([none if time is None else _micros(time) for time in times], dtype=np.int64)
-
-
-def dump_rows(rows: Sequence[StoredMemory]) -> bytes:
-    """The rows as JSON for a cache of their owner (the owner itself is not in it)."""
-    return _dump({"fields": _NAMES, "rows": [[getattr(row, name) for name in _NAMES] for row in rows]})
-
-
-def load_rows(owner: Owner, raw: bytes) -> list[StoredMemory]:
-    """Rows from :func:`dump_rows`; IntegrityError if the bytes are of another form."""
-    try:
-        parsed = json.loads(raw)
-        if tuple(parsed["fields"]) != _NAMES:
-            raise ValueError
-        return [_row(owner, dict(zip(_NAMES, values, strict=True))) for values in parsed["rows"]]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise IntegrityError("cached rows cannot be read") from None
-
-
 def dump_person(person: Person) -> bytes:
-    return _dump(
-        {"epoch": person.epoch, "graph_version": person.graph_version, "suppressed": sorted(person.suppressed)}
-    )
+    """The person as JSON for a cache of its own (the owner itself is not in it)."""
+    told = {"epoch": person.epoch, "graph_version": person.graph_version, "suppressed": sorted(person.suppressed)}
+    return json.dumps(told, separators=(",", ":")).encode("ascii")
 
 
 def load_person(owner: Owner, raw: bytes) -> Person:
@@ -152,43 +238,25 @@ def load_person(owner: Owner, raw: bytes) -> Person:
         raise IntegrityError("a cached person cannot be read") from None
 
 
-def _dump(value: object) -> bytes:
-    # Surrogates may stand in old logs: ASCII escapes carry them, UTF-8 would refuse.
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=_encode).encode("ascii")
-
-
-def _encode(value: object) -> str:
-    if isinstance(value, datetime):
-        return iso(value)
-    raise TypeError(type(value).__name__)
-
-
-def _row(owner: Owner, values: dict[str, object]) -> StoredMemory:
-    for name in _TIMES:
-        raw = values[name]
-        values[name] = datetime.fromisoformat(raw) if isinstance(raw, str) else None
-    for name in _LISTS:
-        items = values[name]
-        if not isinstance(items, list):
-            raise TypeError(name)
-        values[name] = tuple(items)
-    return StoredMemory(owner=owner, **values)  # type: ignore[arg-type]
-
-
 @dataclass(slots=True)
 class Held:
-    """A snapshot that this process holds; ``copied`` is the person as last copied to the hot store."""
+    """A snapshot that this process holds, ``size`` bytes as a pack; ``best``: there is no better one of the epoch,
+    since the jobs made it or theirs cannot be read; ``copied`` is the person as last copied to the hot store."""
 
     epoch: int
     snapshot: Snapshot
+    size: int = 0
+    best: bool = False
     copied: Person | None = None
 
 
 class SnapshotCache:
     """Least recently used snapshots, one per owner: a new epoch takes the place of the old one."""
 
-    def __init__(self, size: int = MAX_SNAPSHOTS) -> None:
+    def __init__(self, size: int = MAX_SNAPSHOTS, most_bytes: int = MAX_BYTES) -> None:
         self._size = size
+        self._most_bytes = most_bytes
+        self._bytes = 0
         self._lock = threading.Lock()
         self._held: OrderedDict[Owner, Held] = OrderedDict()
 
@@ -203,11 +271,13 @@ class SnapshotCache:
     def put(self, owner: Owner, held: Held) -> None:
         """Hold a snapshot; one without rows only takes away what was held."""
         with self._lock:
-            self._held.pop(owner, None)
-            if held.snapshot.rows:
+            before = self._held.pop(owner, None)
+            self._bytes -= 0 if before is None else before.size
+            if len(held.snapshot):
                 self._held[owner] = held
-            while len(self._held) > self._size:
-                self._held.popitem(last=False)
+                self._bytes += held.size
+            while len(self._held) > self._size or (self._bytes > self._most_bytes and len(self._held) > 1):
+                self._bytes -= self._held.popitem(last=False)[1].size
 
     def __len__(self) -> int:
         return len(self._held)

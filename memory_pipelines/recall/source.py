@@ -1,7 +1,10 @@
-"""Where a recall's rows come from: the authority, with the hot store beside it.
+"""Where a recall's rows come from: packs (of this process, of the hot store, of the jobs), else the authority.
 
 Belongs here: reading person and rows so that they are of one epoch, the copies in the hot store,
 and texts of cold memories. Does not belong here: what is done with the rows.
+
+A pack is good for the epoch that the authority says now, and for no other. Rows that had to be read are left in the hot
+store as a pack without vectors and graph; the jobs' own pack takes its place as soon as there is one.
 
 Every ``missing`` argument collects the roles of stores that did not answer.
 """
@@ -10,33 +13,33 @@ import gzip
 import json
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from memory_pipelines.errors import IntegrityError, StoreUnavailableError
 from memory_pipelines.model import Owner
+from memory_pipelines.recall import pack as packed
 from memory_pipelines.recall.person import JointSnapshots
-from memory_pipelines.recall.snapshot import (
-    Held,
-    Snapshot,
-    SnapshotCache,
-    dump_person,
-    dump_rows,
-    load_person,
-    load_rows,
-)
-from memory_pipelines.stores.base import Authority, ColdStore, HotStore, Person, StoredMemory, cold_key
+from memory_pipelines.recall.snapshot import Held, Snapshot, SnapshotCache, dump_person, load_person
+from memory_pipelines.stores.base import Authority, ColdStore, HotStore, Packs, Person, StoredMemory, cold_key
 
 PERSON = "person"
 TTL_SECONDS = 24 * 3600
 ATTEMPTS = 3
 
 
+def hot_name(epoch: int) -> str:
+    """The name under which the hot store keeps a pack."""
+    return f"pack:{epoch}"
+
+
 class Source:
     """Reads persons, rows and cold texts."""
 
-    def __init__(self, authority: Authority, hot: HotStore, cold: ColdStore) -> None:
+    def __init__(self, authority: Authority, hot: HotStore, cold: ColdStore, packs: Packs | None = None) -> None:
         self._authority = authority
         self._hot = hot
         self._cold = cold
+        self._packs = packs
         self._cache = SnapshotCache()
         self._joint = JointSnapshots()
 
@@ -89,32 +92,57 @@ class Source:
         person = self._authority.person(owner)
         snapshot = Snapshot(owner, ())
         for _ in range(ATTEMPTS):
-            held = self._cache.get(owner, person.epoch) or self._held_in_hot(owner, person.epoch, missing)
+            held = self._cache.get(owner, person.epoch)
+            if held is None or (person.packed and not held.best):
+                held = self._from_packs(owner, person, missing) or held
             if held is not None:
                 self._copy_person(owner, person, held, missing)
                 return person, held.snapshot
-            rows = self._authority.visible(owner)
+            snapshot = Snapshot(owner, self._authority.visible(owner))
             now = self._authority.person(owner)
-            snapshot = Snapshot(owner, rows)
             if now.epoch == person.epoch:
-                held = Held(now.epoch, snapshot)
-                self._cache.put(owner, held)
-                if snapshot.rows:
-                    self._put(owner, f"rows:{now.epoch}", dump_rows(snapshot.rows), missing)
-                    self._copy_person(owner, now, held, missing)
+                self._keep(owner, now, snapshot, person.packed, missing)
                 return now, snapshot
             # A commit came in between: rows of one epoch must not meet the graph of another.
             person = now
         return person, snapshot
 
+    def _from_packs(self, owner: Owner, person: Person, missing: set[str]) -> Held | None:
+        """The pack of the person's epoch: from the hot store; the one that the jobs made, where they have made one."""
+        held = self._held_in_hot(owner, person.epoch, missing)
+        if self._packs is None or not person.packed or (held is not None and held.best):
+            return held
+        raw = self._packs.get(owner, person.epoch)
+        made = None if raw is None else self._held(owner, person.epoch, raw)
+        if raw is not None and made is not None:
+            self._put(owner, hot_name(person.epoch), raw, missing)
+        elif held is not None:
+            held.best = True  # the jobs' one cannot be read: it is not asked for with every recall
+        return made or held
+
+    def _keep(self, owner: Owner, person: Person, snapshot: Snapshot, best: bool, missing: set[str]) -> None:
+        """Leave what was read in this process and in the hot store; ``best``: a pack of the jobs could not be read."""
+        (pack, _), *_ = snapshot.parts
+        raw = packed.dump(replace(pack, epoch=person.epoch)) if len(snapshot) else b""
+        held = Held(person.epoch, snapshot, len(raw), best)
+        self._cache.put(owner, held)
+        if raw:
+            self._put(owner, hot_name(person.epoch), raw, missing)
+            self._copy_person(owner, person, held, missing)
+
     def _held_in_hot(self, owner: Owner, epoch: int, missing: set[str]) -> Held | None:
-        raw = self._get(owner, f"rows:{epoch}", missing)
-        if raw is None:
-            return None
+        raw = self._get(owner, hot_name(epoch), missing)
+        return None if raw is None else self._held(owner, epoch, raw)
+
+    def _held(self, owner: Owner, epoch: int, raw: bytes) -> Held | None:
+        """The pack in this process; None if the bytes are damaged or of another epoch."""
         try:
-            held = Held(epoch, Snapshot(owner, load_rows(owner, raw)))
+            pack = packed.load(owner, raw)
         except IntegrityError:
             return None
+        if pack.epoch != epoch:
+            return None
+        held = Held(epoch, Snapshot.of(pack), pack.size, pack.made)
         self._cache.put(owner, held)
         return held
 
@@ -126,12 +154,12 @@ class Source:
             person = load_person(owner, raw)
         except IntegrityError:
             return None
-        held = self._held_in_hot(owner, person.epoch, missing)
+        held = self._cache.get(owner, person.epoch) or self._held_in_hot(owner, person.epoch, missing)
         return None if held is None else (person, held.snapshot)
 
     def _copy_person(self, owner: Owner, person: Person, held: Held, missing: set[str]) -> None:
         """Keep the hot copy of the person's row as new as this process has seen it."""
-        if held.copied != person and held.snapshot.rows:
+        if held.copied != person and len(held.snapshot):
             held.copied = person if self._put(owner, PERSON, dump_person(person), missing) else None
 
     def _get(self, owner: Owner, name: str, missing: set[str]) -> bytes | None:

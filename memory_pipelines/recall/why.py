@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 from memory_pipelines.model import ImpactLabel, Tier, impact_label
 from memory_pipelines.recall.answer import Reasons
+from memory_pipelines.recall.columns import entity_name
 from memory_pipelines.recall.prompt import day
 from memory_pipelines.recall.ripple import Path
-from memory_pipelines.recall.snapshot import Snapshot, entity_name
+from memory_pipelines.recall.snapshot import Snapshot
 from memory_pipelines.stores.base import StoredMemory
 
 _LEGS = {

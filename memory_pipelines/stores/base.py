@@ -334,13 +334,14 @@ class Person:
     """The one small row that every recall reads: which state of a subject is published.
 
     ``epoch`` grows with every commit; ``graph_version`` names the visible graph (None: none yet);
-    ``suppressed`` are memory ids that no leg may use.
+    ``suppressed`` are memory ids that no leg may use; ``packed``: whether there is a pack of the epoch.
     """
 
     owner: Owner
     epoch: int
     graph_version: str | None
     suppressed: frozenset[str]
+    packed: bool = False
 
 
 class Authority(Protocol):
@@ -349,6 +350,14 @@ class Authority(Protocol):
     def person(self, owner: Owner) -> Person: ...
     def visible(self, owner: Owner) -> list[StoredMemory]:
         """All committed memories of the owner, newest ``occurred_at`` first."""
+        ...
+
+
+class Packs(Protocol):
+    """Where the jobs keep the packs of persons, one a subject."""
+
+    def get(self, owner: Owner, epoch: int) -> bytes | None:
+        """The subject's pack, if it is of the epoch."""
         ...
 
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from memory_pipelines.clock import Clock, SystemClock
 from memory_pipelines.errors import IntegrityError
@@ -76,10 +77,11 @@ class MemoryVectors:
         """Nothing to release."""
 
 
-def _unit(vector: Vector) -> Vector:
-    array = np.asarray(vector, dtype=np.float32)
+def _unit(vector: Vector) -> NDArray[np.float64]:
+    """In 64 bits: what is equally near is so to the last of the digits that count."""
+    array = np.asarray(vector, dtype=np.float64)
     norm = float(np.linalg.norm(array))
-    return array / np.float32(norm) if norm else array
+    return array / norm if norm else array
 
 
 class MemoryGraph:

@@ -317,7 +317,7 @@ def _publish(world: World) -> None:
     for owner in PEOPLE:
         person = world.published.authority.person(owner)
         world.hot.put(owner, "person", b"SECRETCOPY" if owner == ANN else b"copy", 3600)
-        world.hot.put(owner, f"rows:{person.epoch}", b"SECRETCOPY" if owner == ANN else b"copy", 3600)
+        world.hot.put(owner, f"pack:{person.epoch}", b"SECRETCOPY" if owner == ANN else b"copy", 3600)
 
 
 def _note(world: World) -> None:

@@ -174,9 +174,9 @@ class PublishSuite:
     def test_the_hot_copies_of_a_changed_owner_are_forgotten(self, stores: Stores, at: World) -> None:
         stores.publish(at.bucket, at.old)
         for owner in at.owners:
-            stores.hot.put(owner, "rows:1", b"copy", 3600)
+            stores.hot.put(owner, "pack:1", b"copy", 3600)
         stores.publish(at.bucket, at.new, LATER)
-        copies = [stores.hot.get(owner, "rows:1") for owner in at.owners]
+        copies = [stores.hot.get(owner, "pack:1") for owner in at.owners]
         assert copies == [None, b"copy", None, None, None, None]
 
     def test_old_slices_lead_to_todays(self, stores: Stores, at: World) -> None:

@@ -17,6 +17,7 @@ from memory_pipelines.models.base import Kind, Unrelated
 from memory_pipelines.recall import Recall
 from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, Person, StoredMemory, VectorRow, cold_key
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryVectors
+from memory_pipelines.stores.quantise import rounded
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 ALICE = Owner("acme", "u:alice")
@@ -133,16 +134,17 @@ class World:
         edges: Sequence[GraphEdge] = (),
         suppressed: Collection[str] = (),
         owner: Owner = ALICE,
+        embedder: Any = None,
     ) -> None:
         """What publishing does: a new epoch of the owner in every store."""
         epoch = self.authority.person(owner).epoch + 1
         stored = [replace(m, owner=owner) for m in memories]
         version = f"g{epoch}"
-        embedder = ConceptEmbedder()
+        embedder = embedder or ConceptEmbedder()
         self.vectors.ensure(embedder.dimension)
         hot_or_warm = [m for m in stored if m.tier != "cold"]
         if hot_or_warm:
-            vectors = embedder.encode([f"{m.summary} {m.text}" for m in hot_or_warm])
+            vectors = rounded(embedder.encode([f"{m.summary} {m.text}" for m in hot_or_warm]))
             self.vectors.upsert(
                 [
                     VectorRow(m.entry_id, owner, v, m.language, m.occurred_at)

@@ -46,6 +46,6 @@ def test_a_translation_is_found_among_the_first_three(name: str, direction: tupl
         )
         snapshot = Snapshot(ALICE, others)
         query = model.encode([said[asked]], "query")[0]
-        hits = dense.search(store, ALICE, query, snapshot, snapshot.usable(NOW, frozenset()), model.unrelated)
+        hits = dense.search(store, model, query, snapshot, snapshot.usable(NOW, frozenset()), set())
         first = [snapshot.rows[found.row].memory_id for found in ranked(dense.NAME, hits).found[:3]]
         assert f"{topic}-{('zh', 'en')[told]}" in first

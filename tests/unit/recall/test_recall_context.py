@@ -49,7 +49,7 @@ def test_facts_and_other_subjects_are_no_neighbours() -> None:
     view = snapshot()
     assert by_name(view, view.context.spread(scored(view, "f"), 0.5, 0.5)) == {"f": 1}
     assert by_name(view, view.context.best_of_session(scored(view, "f"))) == {"f": 1}
-    both = Snapshot(ALICE, [at(0, "a"), at(1, "x", owner=BOB)], linked=[ALICE, BOB])  # type: ignore[list-item]
+    both = Snapshot.joined(ALICE, [Snapshot(ALICE, [at(0, "a")]), Snapshot(BOB, [at(1, "x", owner=BOB)])])  # type: ignore[list-item]
     assert by_name(both, both.context.spread(scored(both, "a"), 0.5, 0.5)) == {"a": 1}
     assert by_name(both, both.context.best_of_session(scored(both, "a"))) == {"a": 1}
 

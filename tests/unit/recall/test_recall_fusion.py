@@ -10,7 +10,7 @@ from recall_world import ALICE, NOW, make_memory
 
 from memory_pipelines.recall import fusion
 from memory_pipelines.recall.fusion import Weights
-from memory_pipelines.recall.legs import Found, Leg
+from memory_pipelines.recall.legs import Found, Leg, Scored
 from memory_pipelines.recall.snapshot import Snapshot
 
 ALONE = Weights(
@@ -28,7 +28,7 @@ def blend(
 ) -> fusion.Fused:
     scores = np.array(words, dtype=np.float64)
     mask = np.ones(len(words), dtype=np.bool_) if usable is None else usable
-    found = [Found(row, score, 0.5) for row, score in dense.items()]
+    found = Scored(np.array(list(dense), dtype=np.int64), np.array(list(dense.values())), np.full(len(dense), 0.5))
     return fusion.blend((scores, scores / 10), found, "", view, mask, weights)
 
 

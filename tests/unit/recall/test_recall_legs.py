@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recall_world import ALICE, NOW, make_fact, make_memory
+from recall_world import ALICE, NOW, ConceptEmbedder, make_fact, make_memory
 
 from memory_pipelines.models.base import Unrelated
 from memory_pipelines.recall import dense, facts, fusion, selection, text
-from memory_pipelines.recall.legs import DEPTH, Found, ranked
+from memory_pipelines.recall.instants import micros
+from memory_pipelines.recall.legs import DEPTH, Found, Scored, ranked
 from memory_pipelines.recall.snapshot import Snapshot
 from memory_pipelines.stores.base import Hit
 
@@ -27,6 +28,15 @@ class Hits:
 
 
 UNRELATED = Unrelated(0.15, 0.11)
+MODEL: Any = ConceptEmbedder()
+
+
+def normalised(cosines: dict[int, float], languages: dict[int, str], unrelated: Unrelated) -> list[Found]:
+    """In the order of rows."""
+    rows = np.array(sorted(cosines), dtype=np.int64)
+    masks = [(name, np.array([languages[row] == name for row in rows])) for name in sorted(set(languages.values()))]
+    scored = dense.normalised(rows, np.array([cosines[row] for row in rows]), masks, unrelated)
+    return list(map(Found, scored.rows.tolist(), scored.scores.tolist(), scored.relevance.tolist()))
 
 
 def usable(snapshot: Snapshot, suppressed: frozenset[str] = frozenset()) -> Any:
@@ -36,7 +46,7 @@ def usable(snapshot: Snapshot, suppressed: frozenset[str] = frozenset()) -> Any:
 def test_dense_overfetches_and_drops_what_no_visible_row_names() -> None:
     snapshot = Snapshot(ALICE, [make_memory("a", "甲"), make_memory("b", "乙"), make_memory("c", "丙")])
     store: Any = Hits([Hit("a.v2", 0.99), Hit("b.v1", 0.8), Hit("c.v1", 0.7), Hit("b.v1", 0.1)])
-    hits = dense.search(store, ALICE, np.zeros(1, np.float32), snapshot, usable(snapshot, frozenset({"c"})), UNRELATED)
+    hits = dense.search(store, MODEL, np.zeros(1, np.float32), snapshot, usable(snapshot, frozenset({"c"})), set())
     leg = ranked(dense.NAME, hits)
     assert store.asked == [(dense.OVERFETCH * DEPTH, None)]
     assert [snapshot.rows[f.row].memory_id for f in leg.found] == ["b"]
@@ -47,27 +57,29 @@ def test_dense_overfetches_and_drops_what_no_visible_row_names() -> None:
 def test_each_language_is_normalised_apart() -> None:
     cosines = {0: 0.7, 1: 0.6, 2: 0.6, 3: 0.6, 4: 0.45, 5: 0.05, 6: 0.05, 7: 0.05}
     languages = dict.fromkeys(range(4), "zh") | dict.fromkeys(range(4, 8), "en")
-    found = {f.row: f for f in dense.normalised(cosines, languages, UNRELATED)}
+    found = {f.row: f for f in normalised(cosines, languages, UNRELATED)}
     assert max(found.values(), key=lambda f: f.score).row == 4
     assert found[5].relevance == 0
 
 
 def test_one_hit_alone_is_measured_against_unrelated_texts() -> None:
-    (found,) = dense.normalised({3: 0.15}, {3: "en"}, UNRELATED)
+    (found,) = normalised({3: 0.15}, {3: "en"}, UNRELATED)
     assert (found.score, found.relevance) == (pytest.approx(0), pytest.approx(0))
 
 
-def test_normalised_does_not_depend_on_the_order_of_hits() -> None:
-    cosines = {i: (i * 37 % 11) / 11 for i in range(9)}
-    backwards = dict(reversed(cosines.items()))
-    languages = {i: "zh" if i % 2 else "en" for i in range(9)}
-    expected = dense.normalised(cosines, languages, UNRELATED)
-    assert dense.normalised(backwards, languages, UNRELATED) == expected
+def test_what_is_near_does_not_depend_on_the_order_of_hits() -> None:
+    snapshot = Snapshot(ALICE, [make_memory(f"m{i}", f"s{i}") for i in range(9)])
+    hits = [Hit(f"m{i}.v1", (i * 37 % 11) / 11) for i in range(9)]
+    one, other = (
+        dense.search(Hits(some), MODEL, np.zeros(1), snapshot, usable(snapshot), set()) for some in (hits, hits[::-1])
+    )  # type: ignore[arg-type]
+    assert one.rows.tolist() == other.rows.tolist() == list(range(9))
+    assert one.scores.tolist() == other.scores.tolist()
 
 
 def test_a_model_whose_unrelated_texts_are_close_is_measured_by_its_own_prior() -> None:
-    (chance,) = dense.normalised({0: 0.8}, {0: "zh"}, Unrelated(0.8, 0.03))
-    (near,) = dense.normalised({0: 0.9}, {0: "zh"}, Unrelated(0.8, 0.03))
+    (chance,) = normalised({0: 0.8}, {0: "zh"}, Unrelated(0.8, 0.03))
+    (near,) = normalised({0: 0.9}, {0: "zh"}, Unrelated(0.8, 0.03))
     assert chance.relevance == pytest.approx(0)
     assert near.score > 1.5
     assert near.relevance > 0.4
@@ -77,18 +89,19 @@ def test_each_language_is_asked_for_where_one_answer_cannot_hold_all() -> None:
     zh = [make_memory(f"z{i:03}", f"中文{i}") for i in range(dense.OVERFETCH * DEPTH + 10)]
     snapshot = Snapshot(ALICE, [*zh, make_memory("e", "in English")])
     store: Any = Hits([])
-    dense.search(store, ALICE, np.zeros(1, np.float32), snapshot, usable(snapshot), UNRELATED)
+    dense.search(store, MODEL, np.zeros(1, np.float32), snapshot, usable(snapshot), set())
     assert store.asked == [(dense.OVERFETCH * DEPTH, "en"), (dense.OVERFETCH * DEPTH, "zh")]
     one = Snapshot(ALICE, zh)
     store = Hits([])
-    dense.search(store, ALICE, np.zeros(1, np.float32), one, usable(one), UNRELATED)
+    dense.search(store, MODEL, np.zeros(1, np.float32), one, usable(one), set())
     assert store.asked == [(dense.OVERFETCH * DEPTH, None)]
 
 
 def test_ranked_cuts_at_floor_and_depth_and_breaks_ties_by_row() -> None:
-    leg = ranked("x", [Found(2, 1.0, 0.5), Found(1, 1.0, 0.5), Found(0, 9.0, 0.01)])
+    leg = ranked("x", Scored(np.array([2, 1, 0]), np.array([1.0, 1.0, 9.0]), np.array([0.5, 0.5, 0.01])))
     assert [f.row for f in leg.found] == [1, 2]
-    assert len(ranked("x", [Found(i, 1.0, 1.0) for i in range(DEPTH + 5)]).found) == DEPTH
+    many = np.ones(DEPTH + 5)
+    assert len(ranked("x", Scored(np.arange(DEPTH + 5), many, many)).found) == DEPTH
 
 
 MOVES = [
@@ -164,11 +177,9 @@ def test_windows_of_no_length_do_not_loop() -> None:
 
 
 def test_multipliers_are_bounded() -> None:
-    old = make_memory("m", "x", occurred_at=NOW - 4000 * DAY, trust=-3.0)
-    assert fusion.recency(old, NOW) == 0.95
-    assert fusion.trust(old) == pytest.approx(0.8)
-    fresh = make_memory("m", "x", occurred_at=NOW, trust=1.0)
-    assert (fusion.recency(fresh, NOW), fusion.trust(fresh)) == (1, 1)
+    times = np.array([micros(NOW - 4000 * DAY), micros(NOW)])
+    assert fusion.recency(times, NOW).tolist() == [0.95, 1]
+    assert fusion.trust(np.array([-3.0, 1.0])).tolist() == [pytest.approx(0.8), 1]
 
 
 def chosen(scores: dict[int, float], relevance: dict[int, float], snapshot: Snapshot, **options: Any) -> Any:

@@ -10,7 +10,7 @@ from recall_world import ALICE, NOW, Down, World, make_fact, make_memory
 
 from memory_pipelines.errors import StoreUnavailableError
 from memory_pipelines.model import Owner
-from memory_pipelines.recall.source import PERSON
+from memory_pipelines.recall.source import PERSON, hot_name
 from memory_pipelines.stores.base import GraphEdge, cold_key
 
 DAY = timedelta(days=1)
@@ -293,7 +293,7 @@ def test_authority_and_hot_down_raises(world: World) -> None:
         world.ask("快递")
 
 
-@pytest.mark.parametrize("name", [PERSON, "rows:1"])
+@pytest.mark.parametrize("name", [PERSON, hot_name(1)])
 def test_damaged_hot_copies_count_as_none(world: World, name: str) -> None:
     world.publish(SERVICE)
     world.ask("快递")
@@ -333,8 +333,8 @@ def test_rows_of_one_epoch_never_meet_the_person_of_another(world: World) -> Non
 
     world.authority.visible = visible
     assert ids(world.ask("快递")) == ["two"]
-    assert world.hot.get(ALICE, "rows:1") is None
-    assert world.hot.get(ALICE, "rows:3") is not None
+    assert world.hot.get(ALICE, hot_name(1)) is None
+    assert world.hot.get(ALICE, hot_name(3)) is not None
 
 
 # ---- persons

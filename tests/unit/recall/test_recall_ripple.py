@@ -1,16 +1,56 @@
 """Activation: numbers by hand, and against every simple path."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_pipelines.recall.ripple import Access, Node, Ripple, base_weight, freshness, rate
+from memory_pipelines.recall import ripple as module
+from memory_pipelines.recall.adjacency import Adjacency
+from memory_pipelines.recall.instants import micros
+from memory_pipelines.recall.ripple import Field, Ripple
 from memory_pipelines.stores.base import GraphEdge
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
+MEMORIES = [f"m{i}" for i in range(6)]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A memory that may take part."""
+
+    impact: float
+    occurred_at: datetime
+    windows: int = 0
+    last: datetime | None = None
+
+
+def spread(anchors: dict[str, float], edges: Sequence[GraphEdge], known: dict[str, Node]) -> Ripple:
+    """Rows in the order of ids, and one that may not take part though edges name it."""
+    ids = sorted({*known, *MEMORIES})
+    rows = [known.get(name, Node(0.5, NOW)) for name in ids]
+    position = {name: i for i, name in enumerate(ids)}
+    web = Adjacency.of(edges, position).among(np.array([name in known for name in ids]))
+    since = np.array([micros(row.last or row.occurred_at) for row in rows])
+    impact, windows = np.array([row.impact for row in rows]), np.array([row.windows for row in rows])
+    return Ripple(anchors, Field(ids, position, impact, since, windows, web), NOW)
+
+
+def base_weight(impact: float, windows: int = 0) -> float:
+    return float(module.base_weight(np.array([impact]), np.array([windows]))[0])
+
+
+def freshness(since: datetime, as_of: datetime) -> float:
+    return float(module.freshness(np.array([micros(since)]), micros(as_of))[0])
+
+
+def rate(impact: float) -> float:
+    return float(module.rate(np.array([impact]))[0])
 
 
 def edge(a: str, b: str, weight: float = 1.0, kind: str = "next") -> GraphEdge:
@@ -22,7 +62,7 @@ def nodes(**impacts: float) -> dict[str, Node]:
 
 
 def activation(anchors: dict[str, float], edges: list[GraphEdge], known: dict[str, Node]) -> dict[str, float]:
-    return Ripple(anchors, edges, known, NOW).activation
+    return spread(anchors, edges, known).activation
 
 
 def test_parts() -> None:
@@ -69,8 +109,8 @@ def test_the_better_of_two_paths_counts_alone() -> None:
 
 def test_the_targets_rate_decides_between_a_short_and_a_long_path() -> None:
     edges = [edge("a", "b"), edge("b", "t"), edge("a", "t", 0.45)]
-    high = Ripple({"a": 1}, edges, nodes(a=0.5, b=0.5, t=0.9), NOW)
-    low = Ripple({"a": 1}, edges, nodes(a=0.5, b=0.5, t=0.2), NOW)
+    high = spread({"a": 1}, edges, nodes(a=0.5, b=0.5, t=0.9))
+    low = spread({"a": 1}, edges, nodes(a=0.5, b=0.5, t=0.2))
     assert [len(r.paths("t")[0].hops) for r in (high, low)] == [2, 1]
     assert high.activation["t"] == pytest.approx(0.9 / math.sqrt(2) * math.exp(-0.6))
     assert low.activation["t"] == pytest.approx(0.2 * 0.45 * math.exp(-0.7))
@@ -86,7 +126,7 @@ def test_a_hub_damps_by_the_root_of_its_degree() -> None:
 def test_slice_entity_slice_is_one_hop_damped_by_the_entity() -> None:
     known = nodes(a=0.5, t=0.9, u=0.2, v=0.2)
     edges = [edge("a", "entity:sf", 0.8), edge("t", "entity:sf", 0.5), *(edge(m, "entity:sf", 0.1) for m in "uv")]
-    ripple = Ripple({"a": 1}, edges, known, NOW)
+    ripple = spread({"a": 1}, edges, known)
     assert ripple.activation["t"] == pytest.approx(0.8 * 0.5 / 2 * 0.9 * math.exp(-0.3))
     (hop,) = ripple.paths("t")[0].hops
     assert (hop.source, hop.via, hop.target, hop.carried) == ("a", "entity:sf", "t", pytest.approx(0.2))
@@ -118,7 +158,7 @@ def test_anchors_combine_as_independent_chances() -> None:
     known = nodes(a=0.5, b=0.5, t=0.9)
     edges = [edge("a", "t", 0.8), edge("b", "t", 0.5)]
     one, other = (m * w * 0.9 * math.exp(-0.3) for m, w in ((0.7, 0.8), (0.4, 0.5)))
-    ripple = Ripple({"a": 0.7, "b": 0.4}, edges, known, NOW)
+    ripple = spread({"a": 0.7, "b": 0.4}, edges, known)
     assert ripple.activation["t"] == pytest.approx(1 - (1 - one) * (1 - other))
     assert [p.anchor for p in ripple.paths("t")] == ["a", "b"]
     assert [p.activation for p in ripple.paths("t")] == [pytest.approx(one), pytest.approx(other)]
@@ -128,7 +168,7 @@ def test_age_and_access_enter_once_at_the_target() -> None:
     known = {
         "a": Node(0.5, NOW - timedelta(days=300)),
         "b": Node(0.5, NOW - timedelta(days=300)),
-        "t": Node(0.5, NOW - timedelta(days=300), Access(windows=2, last=NOW - timedelta(days=5))),
+        "t": Node(0.5, NOW - timedelta(days=300), windows=2, last=NOW - timedelta(days=5)),
     }
     found = activation({"a": 1}, [edge("a", "b"), edge("b", "t")], known)
     assert found["t"] == pytest.approx(1 / math.sqrt(2) * 0.7 * 0.98**5 * math.exp(-1))
@@ -138,17 +178,16 @@ def test_age_and_access_enter_once_at_the_target() -> None:
 def test_only_the_five_best_anchors_spread() -> None:
     names = [f"a{i}" for i in range(6)]
     known = nodes(**dict.fromkeys(names, 0.5))
-    ripple = Ripple({name: (i + 1) / 10 for i, name in enumerate(names)}, [], known, NOW)
+    ripple = spread({name: (i + 1) / 10 for i, name in enumerate(names)}, [], known)
     assert [a for a, _ in ripple.anchors] == ["a5", "a4", "a3", "a2", "a1"]
     assert "a0" not in ripple.activation
 
 
 def test_no_anchor_no_activation() -> None:
-    assert Ripple({}, [edge("a", "b")], nodes(a=0.5, b=0.5), NOW).activation == {}
-    assert Ripple({"gone": 1.0}, [], {}, NOW).paths("gone") == ()
+    assert spread({}, [edge("a", "b")], nodes(a=0.5, b=0.5)).activation == {}
+    assert spread({"gone": 1.0}, [], {}).paths("gone") == ()
 
 
-MEMORIES = [f"m{i}" for i in range(6)]
 ENTITIES = ["entity:x", "entity:y"]
 WEIGHTS = st.floats(0.01, 1)
 EDGES = st.lists(st.builds(edge, st.sampled_from(MEMORIES), st.sampled_from(MEMORIES + ENTITIES), WEIGHTS), max_size=14)
@@ -201,7 +240,7 @@ def test_equals_every_simple_path_and_ignores_the_order_of_edges(
         for i, (m, impact) in enumerate(zip(MEMORIES, impacts, strict=True))
         if m not in gone
     }
-    ripple = Ripple(matches, edges, known, NOW)
+    ripple = spread(matches, edges, known)
     rest = dict.fromkeys(known, 1.0)
     for anchor, match in matches.items():
         for memory, value in brute_force(anchor, match, edges, known).items():
@@ -217,6 +256,6 @@ def test_equals_every_simple_path_and_ignores_the_order_of_edges(
             assert len(set(steps)) == len(steps) <= 4
     shuffled = list(edges)
     seed.shuffle(shuffled)  # type: ignore[attr-defined]
-    again = Ripple(matches, shuffled, known, NOW)
+    again = spread(matches, shuffled, known)
     assert again.activation == ripple.activation
     assert [again.paths(m) for m in MEMORIES] == [ripple.paths(m) for m in MEMORIES]

@@ -1,11 +1,10 @@
 """Snapshots: order, masks, byte form, cache."""
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from recall_world import ALICE, NOW, make_fact, make_memory
+from recall_world import ALICE, NOW, make_memory
 
 from memory_pipelines.errors import IntegrityError
 from memory_pipelines.model import Owner
@@ -40,41 +39,10 @@ def test_usable_rows() -> None:
     assert {m.memory_id for m, good in zip(snapshot.rows, mask, strict=True) if good} == {"a", "d"}
 
 
-def test_rows_survive_their_byte_form() -> None:
-    rows = [
-        make_fact(
-            "f",
-            "住在“北京”\n\ud800😀",
-            "home_city",
-            "北京",
-            entities=("place/北京", "x"),
-            valid_from=NOW,
-            valid_to=NOW + timedelta(microseconds=7),
-        ),
-        make_memory("m", "", expires_at=NOW),
-    ]
-    assert module.load_rows(ALICE, module.dump_rows(rows)) == rows
-
-
-def test_the_byte_form_names_no_owner() -> None:
-    assert b"alice" not in module.dump_rows([make_memory("m", "x")])
-
-
-@pytest.mark.parametrize(
-    "raw", [b"", b"{}", b"[]", b"\xff", b'{"fields": ["memory_id"], "rows": [["m"]]}', b'{"fields": 1}']
-)
-def test_other_bytes_are_refused(raw: bytes) -> None:
-    with pytest.raises(IntegrityError):
-        module.load_rows(ALICE, raw)
+@pytest.mark.parametrize("raw", [b"", b"{}", b"[]", b"\xff", b'{"epoch": 1}'])
+def test_bytes_that_are_no_person_are_refused(raw: bytes) -> None:
     with pytest.raises(IntegrityError):
         module.load_person(ALICE, raw)
-
-
-def test_a_row_of_another_shape_is_refused() -> None:
-    parsed = json.loads(module.dump_rows([make_memory("m", "x")]))
-    parsed["rows"][0].pop()
-    with pytest.raises(IntegrityError):
-        module.load_rows(ALICE, json.dumps(parsed).encode())
 
 
 def test_a_person_survives_its_byte_form() -> None:
@@ -99,6 +67,21 @@ def test_the_cache_holds_one_epoch_per_owner_and_forgets_the_least_used() -> Non
     assert cache.get(owners[0], 1) is None
     cache.put(owners[0], Held(3, Snapshot(owners[0], [])))
     assert len(cache) == 1
+
+
+def test_the_cache_is_bounded_in_bytes_but_for_one_snapshot() -> None:
+    cache = SnapshotCache(most_bytes=100)
+    owners = [replace(ALICE, subject=f"u:{i}") for i in range(3)]
+    for owner, size in zip(owners, (60, 40, 50), strict=True):
+        cache.put(owner, Held(1, Snapshot(owner, [make_memory("m", "x", owner=owner)]), size))
+    assert [cache.get(owner, 1) is None for owner in owners] == [True, False, False]
+    cache.put(owners[0], Held(1, Snapshot(owners[0], [make_memory("m", "x", owner=owners[0])]), 400))
+    assert len(cache) == 1
+    cache.put(owners[0], Held(2, Snapshot(owners[0], []), 400))
+    assert len(cache) == 0
+    cache.put(owners[1], Held(1, Snapshot(owners[1], [make_memory("m", "x", owner=owners[1])]), 60))
+    cache.put(owners[2], Held(1, Snapshot(owners[2], [make_memory("m", "x", owner=owners[2])]), 40))
+    assert len(cache) == 2
 
 
 @pytest.mark.parametrize(("languages", "expected"), [("zh zh en", "zh"), ("en zh", "en"), ("", "en"), ("mixed", "en")])
