@@ -9,6 +9,7 @@ import dagster as dg
 from assets.partitions import BUCKETS, OWNERS, bucket_keys
 from memory_pipelines.pipeline import audit, files
 from memory_pipelines.pipeline import quarantine as broken
+from memory_pipelines.stores.notes import ChunkCounts
 from resources.platform import PlatformResource
 
 MOST_SHOWN = 200
@@ -22,30 +23,36 @@ raw_logs = dg.AssetSpec(
     kinds={"json", "csv", "parquet"},
 )
 
+noted_turns = dg.AssetSpec(
+    "noted_turns",
+    group_name="landing",
+    description="The journal: turns as agents note them while they talk. Recall knows them at once; landing takes them "
+    "over like any log.",
+    owners=OWNERS,
+    kinds={"postgresql"},
+)
 
-@dg.asset(deps=[raw_logs], group_name="landing", owners=OWNERS, kinds={"python", "deltalake"})
+
+@dg.asset(deps=[raw_logs, noted_turns], group_name="landing", owners=OWNERS, kinds={"python", "deltalake"})
 def landed_logs(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
-    """Turns and behaviour events, cleaned row by row. Each file is read once, of a file that grew the new rows; broken
-    rows are quarantined with a reason, noise is dropped by named rules and counted. Late rows mark the days that they
-    touch."""
+    """Turns and behaviour events, cleaned row by row. Each file is read once, of a file that grew the new rows, of the
+    journal what was noted since; broken rows are quarantined with a reason, noise is dropped by named rules and
+    counted. Late rows mark the days that they touch."""
     platform = memory.platform
     context.instance.add_dynamic_partitions(str(BUCKETS.name), bucket_keys(platform.settings.buckets))
     results = files.land(platform, files.inbox(platform))
-    counts = Counter(result.status for result in results)
-    filtered: Counter[str] = Counter()
-    quarantined: Counter[str] = Counter()
-    for result in results:
-        filtered.update(result.counts.filtered)
-        quarantined.update(result.counts.quarantined)
+    noted = files.land_journal(platform)
+    total = ChunkCounts.total([*(result.counts for result in results), noted])
     return dg.MaterializeResult(
         metadata={
-            "files": dict(counts),
-            "rows": sum(r.counts.rows for r in results),
-            "turns": sum(r.counts.turns for r in results),
-            "behaviour_events": sum(r.counts.behaviour for r in results),
-            "rejected_rows": sum(quarantined.values()),
-            "filtered_by_rule": dict(filtered),
-            "quarantined_by_reason": dict(quarantined),
+            "files": dict(Counter(result.status for result in results)),
+            "rows": total.rows,
+            "turns": total.turns,
+            "noted_turns": noted.turns,
+            "behaviour_events": total.behaviour,
+            "rejected_rows": sum(total.quarantined.values()),
+            "filtered_by_rule": total.filtered,
+            "quarantined_by_reason": total.quarantined,
             "days_waiting": len(platform.ledger.touched_days()),
         }
     )

@@ -33,8 +33,8 @@ def main() -> int:
 
 
 def work_off(runner: "Runner", platform: Platform, now: datetime) -> None:
-    """Land new files, cut the days that they touched, derive the subjects whose rows changed."""
-    if files.unlanded(platform, files.inbox(platform)):
+    """Land new files and the journal, cut the days that they touched, derive the subjects whose rows changed."""
+    if files.unlanded(platform, files.inbox(platform)) or files.journal_waits(platform):
         runner.run("land_logs", now)
     for first, last in day_ranges(list(platform.ledger.touched_days()), now):
         runner.run("day_job", now, range_tags(first, last))

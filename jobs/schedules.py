@@ -20,7 +20,7 @@ repeat each other's work."""
 land_logs = dg.define_asset_job(
     "land_logs",
     selection=dg.AssetSelection.assets(landing.landed_logs, landing.quarantine),
-    description="Read the files in the inbox that were not read before.",
+    description="Read the files in the inbox that were not read before, and what agents noted since the last run.",
     tags={EXCLUSIVE: "landing"},
 )
 readmit_job = dg.define_asset_job(
@@ -138,6 +138,12 @@ reembed_job = dg.define_asset_job(
     tags={EXCLUSIVE: "stores"},
 )
 
+daily_landing = dg.ScheduleDefinition(
+    job=land_logs,
+    name="daily_landing",
+    cron_schedule="5 0 * * *",
+    description="Each night, before the day that has ended is cut: what agents noted is landed.",
+)
 daily = dg.build_schedule_from_partitioned_job(
     day_job,
     name="daily",
@@ -286,6 +292,7 @@ JOBS = [
     reembed_job,
 ]
 SCHEDULES = [
+    daily_landing,
     daily,
     nightly_tiers,
     weekly_reflections,

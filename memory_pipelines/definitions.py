@@ -17,6 +17,7 @@ def build_defs(**overrides: Any) -> dg.Definitions:
     return dg.Definitions(
         assets=[
             landing.raw_logs,
+            landing.noted_turns,
             *landing.ASSETS,
             *base.ASSETS,
             *trained.ASSETS,

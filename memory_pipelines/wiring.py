@@ -16,13 +16,16 @@ from memory_pipelines.settings import PREFIX, Settings
 from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, Lake, Vector, VectorStore
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from sqlalchemy import Engine
 
     from memory_pipelines.erasure.places import Stores
     from memory_pipelines.models.base import Embedder
-    from memory_pipelines.recall import Recall
+    from memory_pipelines.recall import Recall, Session
+    from memory_pipelines.recall.buffer import Buffers
     from memory_pipelines.stores.accesses import AccessLog
     from memory_pipelines.stores.exclusion import Exclusion
+    from memory_pipelines.stores.journal import TurnJournal
     from memory_pipelines.stores.keyring import KeyRing
     from memory_pipelines.stores.ledger import Ledger
     from memory_pipelines.stores.links import IdentityLinks
@@ -260,6 +263,41 @@ class Platform:
         live = self.vectors
         return live.pair() if isinstance(live, LiveVectors) else (self.embedder, live)
 
+    def clean(self, turns: "pa.Table") -> tuple["pa.Table", dict[str, int]]:
+        """Step 1 of TURNS rows: readable text, noise dropped and counted by rule, tokens for sensitive fields; their
+        values are in the key ring before the rows are written anywhere."""
+        from memory_pipelines.slices.clean import clean_turns
+        from memory_pipelines.slices.sensitive import hide_sensitive
+
+        cleaned = clean_turns(turns)
+        return hide_sensitive(cleaned.turns, self.keyring), cleaned.filtered
+
+    @cached_property
+    def journal(self) -> "TurnJournal":
+        from memory_pipelines.stores.journal import TurnJournal
+
+        return TurnJournal(self.engine)
+
+    @cached_property
+    def buffers(self) -> "Buffers":
+        from memory_pipelines.recall.buffer import Buffers
+
+        return Buffers(self.journal, self.hot)
+
+    @cached_property
+    def session(self) -> "Session":
+        """What agents tell: turns as they are said, and logins."""
+        from memory_pipelines.landing.journal import prepare
+        from memory_pipelines.recall import Session
+
+        return Session(
+            self.journal,
+            self.links,
+            self.buffers,
+            lambda turns, owner, at: prepare(turns, owner, at, self.clean),
+            self.clock,
+        )
+
     @cached_property
     def recall(self) -> "Recall":
         from memory_pipelines.recall import Recall
@@ -276,6 +314,7 @@ class Platform:
             links=self.links,
             vault=self.keyring,
             searched=self.searched,
+            buffers=self.buffers,
         )
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from memory_pipelines.cli import admission, keys, labels, landing, sample, stores
+from memory_pipelines.cli import admission, keys, labels, landing, sample, session, stores
 from memory_pipelines.errors import InputError, MemoryPipelinesError
 from memory_pipelines.model import iso, utc
 from memory_pipelines.settings import Settings, documented
@@ -60,12 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--by", help="who asks or approves; the two must differ")
     command.set_defaults(run=_erase)
 
-    command = commands.add_parser("identify", help="a user has logged in on a device: join its memories")
-    command.add_argument("--device", required=True, help="d:<device fingerprint>")
-    command.add_argument("--user", required=True, help="u:<user id>")
-    command.add_argument("--tenant", help="default: the tenant of the settings")
-    command.add_argument("--undo", action="store_true", help="it was somebody else: part them again")
-    command.set_defaults(run=_identify)
+    session.add_commands(commands)
 
     command = commands.add_parser("roll-back", help="bring the reward model before the current one into use")
     command.set_defaults(run=_roll_back)
@@ -155,17 +150,6 @@ def _erase(arguments: argparse.Namespace) -> int:
             print(f"{len(plan.models):>8}  models learnt from it")
         else:
             print(f"request {forget.request_erasure(platform, owner, arguments.by)} waits for its approval")
-    return 0
-
-
-def _identify(arguments: argparse.Namespace) -> int:
-    from memory_pipelines.model import Owner
-    from memory_pipelines.wiring import connect
-
-    with connect() as platform:
-        tenant = arguments.tenant or platform.settings.tenant
-        change = platform.links.unlink if arguments.undo else platform.links.link
-        change(Owner(tenant, arguments.device), Owner(tenant, arguments.user), platform.clock.now())
     return 0
 
 

@@ -72,6 +72,7 @@ RING = (OwnedTable(schema.subject_keys), OwnedTable(schema.sensitive_values))
 HIDDEN = (
     *RING,
     OwnedTable(schema.people),
+    OwnedTable(schema.journal, "occurred_at"),
     Plans(),
     Batches(),
     OwnedTable(schema.pending),

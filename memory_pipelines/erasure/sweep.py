@@ -60,7 +60,7 @@ def _erased(engine: sa.Engine) -> dict[str, tuple[str, datetime]]:
 
 
 def _returned(stores: Stores, before: dict[str, datetime]) -> set[str]:
-    """Keys of those with a landed row since."""
+    """Keys of those with a landed or noted row since."""
     if not before:
         return set()
     since = [("occurred_at", ">=", min(before.values()))]
@@ -68,5 +68,9 @@ def _returned(stores: Stores, before: dict[str, datetime]) -> set[str]:
     named = [(Owner(r["tenant"], r["subject"]).key, r["occurred_at"]) for r in turns if r["subject"] is not None]
     where = [*since, ("owner", "in", sorted(before))]
     events = stores.lake.read(BEHAVIOUR, columns=["owner", "occurred_at"], where=where).to_pylist()
-    times = [*named, *((row["owner"], row["occurred_at"]) for row in events)]
+    noted = schema.journal
+    with translated(), stores.engine.begin() as connection:
+        query = sa.select(noted.c.owner, noted.c.occurred_at).where(noted.c.owner.in_(sorted(before)))
+        said = [(row.owner, row.occurred_at) for row in connection.execute(query)]
+    times = [*named, *said, *((row["owner"], row["occurred_at"]) for row in events)]
     return {key for key, at in times if key in before and at >= before[key]}

@@ -32,7 +32,7 @@ class Tombstoned(Protocol):
     def epoch(self) -> int: ...
 
 
-SERVED = ("people", "memories")
+SERVED = ("people", "memories", "journal")
 RESTORING = "restoring"
 """The counter that says so while a restore has not ended: no job works on half of it."""
 
@@ -68,7 +68,7 @@ def put_tables(
                 kept |= {name: max(kept[name], old[name]) for name in ("before", "epoch")}
             upsert(connection, stones, [kept])
         upsert(connection, schema.counters, [{"name": RESTORING, "value": 1}])
-        _go_on_counting(connection)
+        go_on_counting(connection)
 
 
 def put_lake(lake: Lake, folder: Folder, manifest: BackupManifest) -> None:
@@ -126,9 +126,10 @@ def serve(
 ) -> None:
     """Show everybody again but those erased since. ``epochs``: those that readers knew here, so that no copy fits."""
     with translated(), engine.begin() as connection:
-        for table in (schema.people, schema.memories):
+        for table in (schema.people, schema.memories, schema.journal):
             for found in rows_in(folder, manifest, table):
                 upsert(connection, table, [_newer(row, epochs) for row in found if row["owner"] not in erased])
+        go_on_counting(connection)
 
 
 def ended(engine: sa.Engine) -> None:
@@ -147,7 +148,7 @@ def rows_in(folder: Folder, manifest: BackupManifest, table: sa.Table) -> Iterat
         yield rows.rows_of(table, checked(folder, manifest, path))
 
 
-def _go_on_counting(connection: sa.Connection) -> None:
+def go_on_counting(connection: sa.Connection) -> None:
     """Numbers that the database gives go on after those that were restored."""
     if connection.dialect.name != "postgresql":
         return

@@ -32,6 +32,8 @@ CHUNK_CHARACTERS = 32 << 20
 Clean = Callable[[pa.Table], tuple[pa.Table, dict[str, int]]]
 Rows = dict[str, list[dict[str, Any]]]
 Forget = Callable[[Rows], tuple[Rows, int]]
+Normalise = Callable[[RawRow], tuple[str, dict[str, Any]]]
+"""A row's kind (``turn``, ``behaviour``, ``quarantine``) and the row of the table of that kind."""
 SEEKING = frozenset({"parquet", "zip"})
 """Formats that are not read from front to back."""
 ERASED = "erased"
@@ -69,7 +71,7 @@ class Lander:
 
     lake: Lake
     clean: Clean
-    normalise: Normaliser
+    normalise: Normalise
     forget: Forget | None = None
 
     def sort(self, rows: Iterable[RawRow]) -> tuple[Rows, int]:

@@ -15,10 +15,9 @@ import pyarrow as pa
 
 from memory_pipelines.erasure.tombstones import Forgotten, load_tombstones
 from memory_pipelines.errors import InputError
-from memory_pipelines.landing import sources
+from memory_pipelines.landing import journal, sources
 from memory_pipelines.landing.land import (
     CHUNK_ROWS,
-    Clean,
     Lander,
     MappingFile,
     fault_state,
@@ -36,7 +35,6 @@ from memory_pipelines.landing.sql import SqlTable
 from memory_pipelines.pipeline.lock import lands_alone, uses_lake
 from memory_pipelines.settings import Settings
 from memory_pipelines.slices.clean import clean_turns
-from memory_pipelines.slices.sensitive import hide_sensitive
 from memory_pipelines.stores.landing_ledger import is_complete, source_notes
 from memory_pipelines.stores.notes import ChunkCounts
 from memory_pipelines.wiring import Platform
@@ -102,7 +100,7 @@ def land(
                 source,
                 lake=platform.lake,
                 ledger=platform.ledger,
-                clean=protected(platform),
+                clean=platform.clean,
                 default_tenant=platform.settings.tenant,
                 buckets=platform.settings.buckets,
                 landed_at=platform.clock.now(),
@@ -251,7 +249,7 @@ def _load_or_fault(path: Path) -> Mapping | BrokenMappingError:
 def make_lander(platform: Platform, file_id: str) -> Lander:
     settings, tombstones = platform.settings, load_tombstones(platform.engine)
     normalise = Normaliser(file_id, settings.tenant, settings.buckets, platform.clock.now())
-    return Lander(platform.lake, protected(platform), normalise, Forgotten(tombstones) if tombstones else None)
+    return Lander(platform.lake, platform.clean, normalise, Forgotten(tombstones) if tombstones else None)
 
 
 def clean(turns: pa.Table) -> tuple[pa.Table, dict[str, int]]:
@@ -259,11 +257,17 @@ def clean(turns: pa.Table) -> tuple[pa.Table, dict[str, int]]:
     return cleaned.turns, cleaned.filtered
 
 
-def protected(platform: Platform) -> Clean:
-    """As ``clean``, with tokens for sensitive fields; their values are in the key ring before the rows are landed."""
+# ---- what agents noted
 
-    def clean_and_hide(turns: pa.Table) -> tuple[pa.Table, dict[str, int]]:
-        cleaned, filtered = clean(turns)
-        return hide_sensitive(cleaned, platform.keyring), filtered
 
-    return clean_and_hide
+def journal_waits(platform: Platform) -> bool:
+    """Whether something was noted that is not landed."""
+    return platform.journal.end() > journal.landed_to(platform.ledger)
+
+
+@lands_alone
+@uses_lake
+def land_journal(platform: Platform) -> ChunkCounts:
+    """Land what agents noted since the last time, as a file's rows are landed."""
+    lander = make_lander(platform, journal.FILE_ID)
+    return journal.land_journal(platform.journal, platform.clock.now(), ledger=platform.ledger, lander=lander)

@@ -5,7 +5,7 @@ how an item was found.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from memory_pipelines.recall import prompt
@@ -43,12 +43,14 @@ class Reasons:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A recalled memory. ``score`` orders relevance within one answer only."""
+    """A recalled memory. ``score`` orders relevance within one answer only, and apart for what is not
+    ``consolidated``: a turn that was just noted, as it was said."""
 
     memory: StoredMemory
     score: float
     reasons: Reasons
     why: str
+    consolidated: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class Explanation:
     ``expired`` and ``later``: visible rows that no leg used, because of a suppression, their expiry, or
     since they occurred after ``as_of``; ``passed_over``: candidates that were not selected, and why
     (``unrelated``, ``duplicate``, ``superseded``, ``budget`` or ``limit``); ``owners``: keys of the subjects
-    whose memories could be used, the one that was asked for first.
+    whose memories could be used, the one that was asked for first; ``noted``: the legs' rankings of what was just
+    noted, which is in none of the others.
     """
 
     legs: Mapping[str, tuple[tuple[str, LegScore], ...]]
@@ -69,6 +72,7 @@ class Explanation:
     later: tuple[str, ...]
     passed_over: tuple[tuple[str, str], ...]
     owners: tuple[str, ...]
+    noted: Mapping[str, tuple[tuple[str, LegScore], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

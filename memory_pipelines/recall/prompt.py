@@ -15,6 +15,8 @@ from memory_pipelines.stores.base import StoredMemory
 
 SUMMARY_TOKENS = 120
 QUOTE_TOKENS = 120
+NOTED = "noted"
+"""``path`` of what was just said: a turn, and no memory yet."""
 
 _MARKS = re.compile(r"[\[［]\s*(SYSTEM|History\s+Slices|Current\s+Query)\s*[\]］]", re.IGNORECASE)
 _MONTH_NAMES = "January February March April May June July August September October November December"
@@ -74,6 +76,8 @@ def day(instant: datetime, language: str) -> str:
 
 def _marks(memory: StoredMemory, as_of: datetime, language: str) -> list[str]:
     marks = []
+    if memory.path == NOTED:
+        marks.append("刚说过，未经核实" if language == "zh" else "just said, not verified")
     if impact_label(memory.decision_impact) is ImpactLabel.HIGH:
         marks.append("高影响" if language == "zh" else "high impact")
     if memory.valid_to is not None and validity(memory, as_of) == "superseded":

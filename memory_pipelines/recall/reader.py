@@ -15,9 +15,10 @@ from memory_pipelines.clock import Clock
 from memory_pipelines.errors import PermanentError, StoreUnavailableError
 from memory_pipelines.model import Owner, Tier, utc
 from memory_pipelines.models.base import Embedder
-from memory_pipelines.recall import dense, facts, fusion, prompt, reach, reveal, selection, text, times
+from memory_pipelines.recall import dense, facts, fusion, noted, prompt, reach, reveal, selection, text, times
 from memory_pipelines.recall.answer import Answer, Explanation, Item, LegScore, Reasons
 from memory_pipelines.recall.bm25 import Mask
+from memory_pipelines.recall.buffer import Buffers
 from memory_pipelines.recall.fusion import SHIPPED, Fused, Weights
 from memory_pipelines.recall.instants import micros
 from memory_pipelines.recall.legs import Leg, Scored, ranked, ranked_rows
@@ -60,6 +61,8 @@ class _Scope:
     as_of: datetime
     language: str
     missing: set[str]
+    buffer: Snapshot | None
+    """What was said and is not consolidated yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +96,13 @@ class Recall:
         searched: Callable[[], tuple[Embedder, VectorStore]] | None = None,
         weights: Weights = SHIPPED,
         packs: Packs | None = None,
+        buffers: Buffers | None = None,
     ) -> None:
         """``token_budget``: estimated tokens that the history slices of one answer may fill; ``links``: which
         subjects are one person (None: each is a person); ``vault``: what tokens stand for (None: they stay);
         ``searched``: embedder and collection that belong together now (None: always those given); ``weights``: of
         the legs in an answer's order; ``packs``: where the jobs keep packs (None: everything is read from the
-        stores)."""
+        stores); ``buffers``: what was just said (None: memories only)."""
         self._source = Source(authority, hot, cold, packs)
         self._queries = QueryVectors()
         self._subjects = Subjects(links)
@@ -108,6 +112,8 @@ class Recall:
         self._budget = float(token_budget)
         self._vault = vault
         self._weights = weights
+        self._buffers = buffers
+        self._near = noted.Near()
 
     def recall(
         self,
@@ -122,7 +128,8 @@ class Recall:
         """The person's memories for ``query`` at ``as_of`` (aware; None: now): what had occurred and not expired.
 
         Summaries, impacts and suppressions are today's: a past instant hides memories, it does not rewrite them.
-        At most ``limit`` items (15 at most), newest first. A blank query opens a session. A tenant or
+        At most ``limit`` items (15 at most), newest first; up to a third of them, one at least, may be turns that were
+        just noted, and are in no memory yet. A blank query opens a session. A tenant or
         subject without memories gets an answer without items. Raises StoreUnavailableError only if the
         authority is down and no copy of the subject is at hand; other stores are named in ``missing``, and
         "relational" where links or a linked subject could not be read and are left out.
@@ -130,17 +137,18 @@ class Recall:
         if not query.strip():
             return self.session_start(tenant=tenant, subject=subject, as_of=as_of, explain=explain)
         scope = self._scope(Owner(tenant, subject), as_of, text.language(query))
-        found = self._find(text.well_formed(query[:MAX_QUERY]), scope)
+        asked = text.well_formed(query[:MAX_QUERY])
+        found, told = self._find(asked, scope), self._told(asked, scope, min(limit, MAX_ITEMS))
         chosen = selection.select(
             found.scores,
             found.relevance,
             {row: fact.successor for row, fact in found.closed.items() if fact.successor is not None},
             scope.snapshot,
-            limit=limit,
-            budget=self._budget,
+            limit=min(limit, MAX_ITEMS) - len(told.items),
+            budget=self._budget - told.tokens,
             cost=_cost(scope),
         )
-        return self._answer(query, scope, found, chosen, explain)
+        return self._answer(query, scope, found, chosen, explain, told)
 
     def session_start(
         self, *, tenant: str, subject: str, as_of: datetime | None = None, explain: bool = False
@@ -153,10 +161,14 @@ class Recall:
     def _scope(self, owner: Owner, as_of: datetime | None, language: str | None) -> _Scope:
         instant = self._clock.now() if as_of is None else utc(as_of)
         missing: set[str] = set()
-        persons, snapshot = self._source.read_all(self._subjects.of(owner, missing), missing)
+        owners = self._subjects.of(owner, missing)
+        # before the memories: what a publish takes over in between is found twice, which can be told, not never
+        buffer = None if self._buffers is None else self._buffers.read(owners, instant, missing)
+        persons, snapshot = self._source.read_all(owners, missing)
         suppressed = frozenset[str]().union(*(person.suppressed for person in persons))
         usable = snapshot.usable(instant, suppressed)
-        return _Scope(persons, suppressed, snapshot, usable, instant, language or snapshot.language, missing)
+        language = language or (snapshot if len(snapshot) or buffer is None else buffer).language
+        return _Scope(persons, suppressed, snapshot, usable, instant, language, missing, buffer)
 
     def _find(self, query: str, scope: _Scope) -> _Found:
         if not scope.usable.any():
@@ -183,6 +195,30 @@ class Recall:
         scores, relevance = facts.demote(scores, relevance, closed)
         legs = tuple(leg for leg in (bm25, near, stated, then, spread) if leg.found)
         return _Found(legs, scores, relevance, closed, ripple)
+
+    def _told(self, query: str, scope: _Scope, limit: int) -> noted.Told:
+        """What was just said about it."""
+        buffer = scope.buffer
+        if buffer is None or limit < 1:
+            return noted.NOTHING
+        near = Scored.none()
+        try:
+            embedder = self._searched()[0]
+            vector = self._queries.of(embedder, query)
+            near = self._near(embedder, vector, buffer, buffer.usable(scope.as_of, frozenset()))
+        except StoreUnavailableError:
+            scope.missing.add(dense.ROLE)
+        told = noted.find(
+            query,
+            buffer,
+            near,
+            as_of=scope.as_of,
+            language=scope.language,
+            weights=self._weights,
+            limit=limit,
+            budget=self._budget,
+        )
+        return noted.unheld(told, scope.snapshot)
 
     def _dense(self, query: str, scope: _Scope) -> Scored:
         try:
@@ -217,11 +253,21 @@ class Recall:
         field = Field(ids, snapshot.by_memory, snapshot.impact, snapshot.occurred, windows, web)
         return Ripple({ids[row]: float(fused.relevance[row]) for row in best}, field, scope.as_of)
 
-    def _answer(self, query: str, scope: _Scope, found: _Found, chosen: Selection, explain: bool) -> Answer:
+    def _answer(
+        self,
+        query: str,
+        scope: _Scope,
+        found: _Found,
+        chosen: Selection,
+        explain: bool,
+        told: noted.Told = noted.NOTHING,
+    ) -> Answer:
         views = {leg.name: _leg_scores(leg) for leg in found.legs}
         items = tuple(self._item(row, scope, found, views) for row in chosen.chosen)
+        if told.items:
+            items = tuple(sorted((*told.items, *items), key=lambda item: item.memory.occurred_at, reverse=True))
         items = reveal.revealed_items(items, self._vault, scope.missing)
-        explanation = _explanation(scope, found, views, chosen) if explain else None
+        explanation = _explanation(scope, found, views, chosen, told) if explain else None
         asked, *linked = (person.owner for person in scope.persons)
         self._subjects.shown(asked, linked, self._clock.now())
         return Answer(query, scope.language, scope.as_of, items, tuple(sorted(scope.missing)), explanation)
@@ -257,7 +303,7 @@ def _leg_scores(leg: Leg) -> dict[int, LegScore]:
 
 
 def _explanation(
-    scope: _Scope, found: _Found, views: Mapping[str, Mapping[int, LegScore]], chosen: Selection
+    scope: _Scope, found: _Found, views: Mapping[str, Mapping[int, LegScore]], chosen: Selection, told: noted.Told
 ) -> Explanation:
     snapshot, ids, instant = scope.snapshot, scope.snapshot.memory_ids, micros(scope.as_of)
     hidden = np.flatnonzero(~scope.usable).tolist()
@@ -269,4 +315,5 @@ def _explanation(
         later=tuple(ids[row] for row in hidden if snapshot.occurred[row] > instant),
         passed_over=tuple((ids[row], reason) for row, reason in chosen.passed_over),
         owners=tuple(person.owner.key for person in scope.persons),
+        noted=told.legs,
     )

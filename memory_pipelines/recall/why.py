@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from memory_pipelines.model import ImpactLabel, Tier, impact_label
 from memory_pipelines.recall.answer import Reasons
 from memory_pipelines.recall.columns import entity_name
-from memory_pipelines.recall.prompt import day
+from memory_pipelines.recall.prompt import NOTED, day
 from memory_pipelines.recall.ripple import Path
 from memory_pipelines.recall.snapshot import Snapshot
 from memory_pipelines.stores.base import StoredMemory
@@ -26,6 +26,8 @@ def why(memory: StoredMemory, reasons: Reasons, snapshot: Snapshot, language: st
         parts.append(_link(linked, snapshot, language))
     if not parts:
         parts.append(_unsaid(memory, reasons)[language])
+    if memory.path == NOTED:
+        parts.append("刚说过" if language == "zh" else "was just said")
     if impact_label(memory.decision_impact) is ImpactLabel.HIGH:
         parts.append("高影响" if language == "zh" else "had a high impact")
     if reasons.validity == "superseded":

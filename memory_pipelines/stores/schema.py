@@ -305,6 +305,31 @@ collections = _table(
 """Vector collections and the setting of the embedder that each is of: one is ``live``, others are ``building`` or
 ``former``. Readers and publishers follow the live one."""
 
+# ---- what is said
+
+journal = _table(
+    "journal",
+    sa.Column("position", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("owner", sa.String(32), nullable=False),
+    sa.Column("tenant", sa.String, nullable=False),
+    sa.Column("of_subject", sa.String, nullable=False),
+    sa.Column("noted_at", Instant, nullable=False),
+    sa.Column("turn_id", sa.String, nullable=False),
+    sa.Column("conversation_id", sa.String, nullable=False),
+    sa.Column("session_id", sa.String),
+    sa.Column("subject", sa.String),
+    sa.Column("role", sa.String(8), nullable=False),
+    sa.Column("occurred_at", Instant, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("origin", sa.String),
+    sa.Column("edited_at", Instant),
+    sa.Column("vector_clock", sa.String),
+    sa.Column("content_hash", sa.String(32), nullable=False),
+    sa.Index("journal_turn", "owner", "turn_id", "content_hash", unique=True),
+)
+"""Turns as agents note them, with tokens for sensitive values; rows are only added, and go once landed and old.
+``owner`` and ``of_subject``: whose session buffer a turn is in; ``subject``: whom it names itself (null: nobody)."""
+
 # ---- identity
 
 identity_links = _table(

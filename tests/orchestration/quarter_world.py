@@ -201,7 +201,8 @@ def settings_of(environment: dict[str, str], like: Settings) -> Settings:
 
 def clock(platform: Platform, at: datetime) -> None:
     platform.clock = FixedClock(at)
-    platform.__dict__.pop("recall", None)
+    for part in ("recall", "session"):
+        platform.__dict__.pop(part, None)
 
 
 # ---- death

@@ -137,7 +137,7 @@ def test_lineage_is_the_seven_steps(defs: dg.Definitions) -> None:
     def above(name: str) -> set[str]:
         return {key.to_user_string() for key in graph.get(dg.AssetKey(name)).parent_keys}
 
-    assert above("landed_logs") == {"raw_logs"}
+    assert above("landed_logs") == {"raw_logs", "noted_turns"}
     assert above("exchanges") == {"landed_logs"}
     for name in ("intent_action", "emotion", "entities"):
         assert above(name) == {"exchanges"}

@@ -94,7 +94,10 @@ def everything(life: Life) -> Owner:
     life.run("reward_job", "2024-04-01")
     life.run("reflection_job", "2024-06-03", "2024-06-24")
     life.run("tier_job", "2024-07-08", "2024-09-10")
-    platform.links.link(Owner(person.tenant, "d:phone"), person, platform.clock.now())
+    platform.session.identify("d:phone", person.subject, tenant=person.tenant)
+    said = {"role": "user", "text": "call 13800138000 about my order", "occurred_at": platform.clock.now().isoformat()}
+    platform.session.note([said], tenant=person.tenant, subject=person.subject)
+    life.run("land_logs")
     platform.keyring.keep([Secret(person, "phone", "13800138000")])
     answer = platform.recall.recall("where is my order?", tenant=person.tenant, subject=person.subject)
     note_answer(platform, answer)

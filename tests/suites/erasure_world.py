@@ -79,6 +79,7 @@ PLANTED = {
     "postgres.subject_keys": 1,
     "postgres.sensitive_values": 2,
     "postgres.people": 1,
+    "postgres.journal": 2,
     "postgres.plans": 1,
     "postgres.batches": 1,
     "postgres.pending": 1,
@@ -336,6 +337,12 @@ def _note(world: World) -> None:
             upsert(connection, schema.accesses, access, update=())
             upsert(connection, schema.markers, [noted | {"claim": "episodic:", "at": LANDED_AT}])
             upsert(connection, schema.subject_keys, [key | {"wrapped": b"wrapped"}])
+            for name, role in ((turn[owner], "user"), ("answer", "agent")):
+                words = "SECRETNOTED good evening" if owner == ANN else "good evening"
+                spoken = {"tenant": owner.tenant, "of_subject": owner.subject, "conversation_id": "now", "role": role}
+                spoken |= {"turn_id": name, "text": words, "content_hash": name, "occurred_at": DAY, "noted_at": DAY}
+                spoken |= {"subject": owner.subject if role == "user" else None}
+                connection.execute(schema.journal.insert().values(**key, **spoken))
             values = [key | {"token": f"[{kind}:abcdefghijkm]", "cipher": b"cipher"} for kind in ("phone", "email")]
             upsert(connection, schema.sensitive_values, values)
             secret = "SECRETTASK" if owner == ANN else "a task"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ from suites.erasure_world import ANN, BOB, BUCKETS, LANDED_AT, World, said
 
 from memory_pipelines.landing.land import land_file
 from memory_pipelines.model import Owner
-from memory_pipelines.pipeline.files import clean, protected
+from memory_pipelines.pipeline.files import clean
 from memory_pipelines.settings import Settings
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.keyring import KeyRing
@@ -21,6 +22,7 @@ from memory_pipelines.stores.ledger import Ledger
 from memory_pipelines.stores.masterkey import MasterKeySource
 from memory_pipelines.stores.vault import tokens
 from memory_pipelines.tables import TURNS
+from memory_pipelines.wiring import Platform
 
 PHONE = "13812345678"
 
@@ -36,7 +38,7 @@ def world() -> World:
 
 def land(world: World, path: Path, home: Path, wrap: Callable[[Any], Any] = lambda made: made) -> KeyRing:
     ring = KeyRing(world.engine, MasterKeySource(Settings(home=str(home))))
-    hide = wrap(protected(SimpleNamespace(keyring=ring)))  # type: ignore[arg-type]
+    hide = wrap(partial(Platform.clean, SimpleNamespace(keyring=ring)))  # type: ignore[arg-type]
     land_file(
         path, lake=world.lake, ledger=Ledger(world.engine), clean=hide, default_tenant="acme", buckets=BUCKETS,
         landed_at=LANDED_AT, chunk_rows=2,

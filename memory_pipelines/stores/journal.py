@@ -1,0 +1,128 @@
+"""The journal in the relational store: every turn that was noted, until it is landed and old.
+
+Belongs here: its rows. Does not belong here: what a buffer shows of them (``recall.buffer``), landing them
+(``landing.journal``).
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from memory_pipelines.model import Owner
+from memory_pipelines.stores import schema
+from memory_pipelines.stores.schema import Instant
+from memory_pipelines.stores.session import NotedTurn
+from memory_pipelines.stores.statements import translated
+
+TOGETHER = 100
+"""Turns of one statement."""
+PAGE = 2_000
+"""Rows that landing reads at a time, each page in a transaction of its own."""
+
+_TABLE = schema.journal
+_FIELDS = tuple(f.name for f in fields(NotedTurn) if f.name not in ("owner", "position", "known"))
+
+
+class TurnJournal:
+    """A ``Journal`` over an engine of ``database.connect``. Raises as ``statements.translated`` says."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+
+    def append(self, turns: Sequence[NotedTurn], at: datetime) -> int:
+        """Write turns, all or none; returns how many are new."""
+        if not turns:
+            return 0
+        stones = schema.tombstones
+        keys = sorted({turn.owner.key for turn in turns})
+        with translated(), self._engine.begin() as connection:
+            found = connection.execute(sa.select(stones.c.owner, stones.c.before).where(stones.c.owner.in_(keys)))
+            before = {row.owner: row.before for row in found}
+            rows = [_row(t, at) for t in turns if t.owner.key not in before or t.occurred_at >= before[t.owner.key]]
+            dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+            new = 0
+            for start in range(0, len(rows), TOGETHER):
+                insert = dialect.insert(_TABLE).values(rows[start : start + TOGETHER]).on_conflict_do_nothing()
+                new += len(connection.execute(insert.returning(_TABLE.c.position)).all())
+            return new
+
+    def marks(self, owners: Collection[Owner], as_of: datetime) -> dict[Owner, str]:
+        """Owner → mark, in one statement."""
+        by_key = {owner.key: owner for owner in owners}
+        position = _TABLE.c.position
+        numbers = (
+            sa.func.max(position),
+            sa.func.count(),
+            sa.func.sum(position),
+            sa.func.sum(sa.case((_known(), 1), else_=0)),
+        )
+        query = sa.select(_TABLE.c.owner, *numbers).where(_TABLE.c.owner.in_(sorted(by_key)), ~_suppressed(as_of))
+        with translated(), self._engine.begin() as connection:
+            rows = connection.execute(query.group_by(_TABLE.c.owner)).all()
+        return {by_key[row[0]]: ":".join(str(int(n)) for n in row[1:]) for row in rows}
+
+    def turns(self, owner: Owner, most: int, as_of: datetime) -> list[NotedTurn]:
+        """The latest ``most`` of the owner's turns."""
+        query = (
+            sa.select(_TABLE, _known().label("known"))
+            .where(_TABLE.c.owner == owner.key, _TABLE.c.tenant == owner.tenant, ~_suppressed(as_of))
+            .order_by(_TABLE.c.occurred_at.desc(), _TABLE.c.position.desc())
+            .limit(most)
+        )
+        with translated(), self._engine.begin() as connection:
+            return [_noted(row) for row in reversed(connection.execute(query).mappings().all())]
+
+    def end(self) -> int:
+        """The highest position, once all who are writing have ended: positions do not appear in commit order."""
+        with translated(), self._engine.begin() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(sa.text(f"LOCK TABLE {_TABLE.name} IN SHARE MODE"))
+            return int(connection.execute(sa.select(sa.func.max(_TABLE.c.position))).scalar() or 0)
+
+    def rows(self, after: int, end: int) -> Iterator[NotedTurn]:
+        """The rows with positions in (after, end], page by page."""
+        query = sa.select(_TABLE, sa.false().label("known")).order_by(_TABLE.c.position).limit(PAGE)
+        while True:
+            with translated(), self._engine.begin() as connection:
+                within = query.where(_TABLE.c.position > after, _TABLE.c.position <= end)
+                page = connection.execute(within).mappings().all()
+            yield from map(_noted, page)
+            if len(page) < PAGE:
+                return
+            after = page[-1]["position"]
+
+    def trim(self, end: int, before: datetime) -> int:
+        """Remove rows up to a position that occurred before an instant."""
+        old = _TABLE.delete().where(_TABLE.c.position <= end, _TABLE.c.occurred_at < before)
+        with translated(), self._engine.begin() as connection:
+            return connection.execute(old).rowcount
+
+
+def _known() -> sa.ColumnElement[bool]:
+    """Whether the turn is one of the owner's own in a slice that is current."""
+    slices = schema.slice_turns
+    return sa.exists().where(
+        slices.c.owner == _TABLE.c.owner, slices.c.turn_id == _TABLE.c.turn_id, slices.c.current
+    )  # fmt: skip
+
+
+def _suppressed(as_of: datetime) -> sa.ColumnElement[bool]:
+    table = schema.suppressions
+    until = sa.bindparam("as_of", as_of, type_=Instant)
+    return sa.exists().where(
+        table.c.owner == _TABLE.c.owner, table.c.turn_id == _TABLE.c.turn_id, table.c.until > until
+    )  # fmt: skip
+
+
+def _row(turn: NotedTurn, at: datetime) -> dict[str, Any]:
+    named = {"owner": turn.owner.key, "tenant": turn.owner.tenant, "of_subject": turn.owner.subject, "noted_at": at}
+    return named | {name: getattr(turn, name) for name in _FIELDS}
+
+
+def _noted(row: sa.RowMapping) -> NotedTurn:
+    values = {name: row[name] for name in (*_FIELDS, "position")}
+    return NotedTurn(owner=Owner(row["tenant"], row["of_subject"]), known=bool(row["known"]), **values)

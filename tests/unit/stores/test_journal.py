@@ -1,0 +1,7 @@
+"""The journal on SQLite."""
+
+from suites.journal_suite import JournalSuite
+
+
+class TestJournal(JournalSuite):
+    pass
