@@ -24,7 +24,6 @@ from memory_pipelines.cli import print_answer
 from memory_pipelines.clock import FixedClock
 from memory_pipelines.model import Owner
 from memory_pipelines.pipeline import audit, forget
-from memory_pipelines.pipeline.uses import note_answer
 from memory_pipelines.sample import Config, write_sample
 from memory_pipelines.settings import Settings
 from memory_pipelines.tables import DECISIONS, SLICES
@@ -69,7 +68,7 @@ def live(runner: Runner, platform: Platform, now: datetime, until: datetime) -> 
     if weeks:
         runner.run("reflection_job", now, range_tags(weeks[0], weeks[-1]))
     for subject, question in QUESTIONS:
-        note_answer(platform, ask(platform, subject, question))
+        platform.feedback.used(ask(platform, subject, question))
     days = missing(runner.instance, "memory_tiers", _days(now, until))
     if days:
         runner.run("tier_job", until, range_tags(days[0], days[-1]))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from memory_pipelines.erasure.places import Stores
     from memory_pipelines.models.base import Embedder
-    from memory_pipelines.recall import Recall, Session
+    from memory_pipelines.recall import Feedback, Recall, Session
     from memory_pipelines.recall.buffer import Buffers
     from memory_pipelines.stores.accesses import AccessLog
     from memory_pipelines.stores.exclusion import Exclusion
@@ -107,7 +107,7 @@ class Platform:
     def authority(self) -> "PostgresAuthority":
         from memory_pipelines.stores.relational import PostgresAuthority
 
-        return PostgresAuthority(self.engine)
+        return PostgresAuthority(self.engine, lambda: self.clock.now())
 
     @cached_property
     def accesses(self) -> "AccessLog":
@@ -296,7 +296,18 @@ class Platform:
             self.buffers,
             lambda turns, owner, at: prepare(turns, owner, at, self.clean),
             self.clock,
+            self.feedback,
         )
+
+    @cached_property
+    def feedback(self) -> "Feedback":
+        """What became of recalled memories."""
+        from memory_pipelines.recall import Feedback
+        from memory_pipelines.recall.person import Subjects
+        from memory_pipelines.stores.feedback import UseLedger
+
+        uses = UseLedger(self.engine, self.authority)
+        return Feedback(uses, self.hot, Subjects(self.links), self.buffers, self.clock)
 
     @cached_property
     def recall(self) -> "Recall":

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-for name in ("access_suite", "journal_suite", "ledger_suite", "authority_suite", "publish_suite", "publish_world"):
+for name in (
+    "access_suite",
+    "feedback_suite",
+    "journal_suite",
+    "ledger_suite",
+    "authority_suite",
+    "publish_suite",
+    "publish_world",
+):
     pytest.register_assert_rewrite(f"suites.{name}")
 
 

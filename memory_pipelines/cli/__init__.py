@@ -88,7 +88,6 @@ def _instant(text: str) -> datetime:
 
 def _recall(arguments: argparse.Namespace) -> int:
     from memory_pipelines.model import known_subject
-    from memory_pipelines.pipeline.uses import note_answer
     from memory_pipelines.wiring import connect
 
     with connect() as platform:
@@ -100,7 +99,7 @@ def _recall(arguments: argparse.Namespace) -> int:
             limit=arguments.limit,
         )
         if arguments.as_of is None:  # a look into the past is no use
-            note_answer(platform, answer)
+            platform.feedback.used(answer)
     if arguments.format == "prompt":
         print(answer.prompt())
     elif arguments.format == "json":

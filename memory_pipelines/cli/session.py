@@ -1,4 +1,4 @@
-"""Commands of what agents tell: note, identify.
+"""Commands of what agents tell: note, feedback, identify.
 
 Belongs here: their arguments and printing. Does not belong here: anything another program would want to call.
 """
@@ -21,6 +21,13 @@ def add_commands(commands: Any) -> None:
     command.add_argument("--session", help="id of the session")
     command.add_argument("--origin", help="where it was said, such as web_app")
     command.set_defaults(run=_note)
+
+    command = commands.add_parser("feedback", help="what became of recalled memories: brought up, denied or corrected")
+    command.add_argument("memory", nargs="+", help="ids, as recall --format json shows them")
+    command.add_argument("--subject", required=True, help="u:<user id> or d:<device fingerprint>")
+    command.add_argument("--tenant", help="default: the tenant of the settings")
+    command.add_argument("--kind", choices=("echo", "negated", "corrected"), required=True)
+    command.set_defaults(run=_feedback)
 
     command = commands.add_parser("identify", help="a user has logged in on a device: join its memories")
     command.add_argument("--device", required=True, help="d:<device fingerprint>")
@@ -48,8 +55,22 @@ def _note(arguments: argparse.Namespace) -> int:
     print(f"{len(noted.turn_ids)} turns noted, {noted.new} of them new")
     for rule, number in sorted(noted.filtered.items()):
         print(f"    {number} left out: {rule}")
+    for what, ids in (("denied, hidden for 30 days", noted.denied), ("brought up", noted.echoed)):
+        if ids:
+            print(f"    {what}: {', '.join(ids)}")
     if noted.missing:
         print(f"(no answer from: {', '.join(noted.missing)})")
+    return 0
+
+
+def _feedback(arguments: argparse.Namespace) -> int:
+    from memory_pipelines.stores.base import AccessKind
+    from memory_pipelines.wiring import connect
+
+    with connect() as platform:
+        tenant = arguments.tenant or platform.settings.tenant
+        kind = AccessKind(arguments.kind)
+        platform.feedback.tell(kind, arguments.memory, tenant=tenant, subject=arguments.subject)
     return 0
 
 

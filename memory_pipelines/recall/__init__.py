@@ -5,7 +5,8 @@ training, jobs, writes of memories.
 """
 
 from memory_pipelines.recall.answer import Answer, Explanation, Item, LegScore, Reasons
+from memory_pipelines.recall.feedback import Feedback
 from memory_pipelines.recall.reader import Recall
 from memory_pipelines.recall.session import Noted, Session
 
-__all__ = ["Answer", "Explanation", "Item", "LegScore", "Noted", "Reasons", "Recall", "Session"]
+__all__ = ["Answer", "Explanation", "Feedback", "Item", "LegScore", "Noted", "Reasons", "Recall", "Session"]

@@ -86,6 +86,8 @@ class AccessKind(StrEnum):
     """The person brought it up."""
     NEGATED = "negated"
     """The person denied it."""
+    CORRECTED = "corrected"
+    """The person said how it really is."""
 
 
 class VectorStore(Protocol):

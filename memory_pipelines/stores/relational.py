@@ -4,7 +4,7 @@ Belongs here: reads of visible memories, and the three transactions of publishin
 finish) as far as they concern this database. Does not belong here: the other stores (``publish``).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,6 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from memory_pipelines.clock import SystemClock
 from memory_pipelines.errors import TransientError
 from memory_pipelines.model import Owner, Tier
 from memory_pipelines.stores import schema
@@ -65,8 +66,9 @@ class Batch:
 class PostgresAuthority:
     """Reads and the publishing transactions. Writers other than ``publish`` must not touch these tables."""
 
-    def __init__(self, engine: sa.Engine) -> None:
+    def __init__(self, engine: sa.Engine, now: Callable[[], datetime] | None = None) -> None:
         self._engine = engine
+        self._now = now or SystemClock().now
         # several statements of one read see one state
         on_postgres = engine.dialect.name == "postgresql"
         self._snapshots = engine.execution_options(isolation_level="REPEATABLE READ") if on_postgres else engine
@@ -76,7 +78,7 @@ class PostgresAuthority:
     def person(self, owner: Owner, as_of: datetime | None = None) -> Person:
         """The published state of a subject; an unknown one has epoch 0 and nothing visible.
 
-        Suppressions that ended by ``as_of`` (default: the database's now) do not count."""
+        Suppressions that ended by ``as_of`` (default: now) do not count."""
         people, table = schema.people, schema.suppressions
         with translated(), self._snapshots.begin() as connection:
             row = connection.execute(
@@ -84,13 +86,18 @@ class PostgresAuthority:
                     people.c.owner == owner.key, people.c.tenant == owner.tenant
                 )
             ).first()
-            until = sa.func.now() if as_of is None else sa.bindparam("as_of", as_of, type_=schema.Instant)
+            until = sa.bindparam("as_of", as_of or self._now(), type_=schema.Instant)
             turns = connection.execute(
                 sa.select(table.c.turn_id).where(table.c.owner == owner.key, table.c.until > until)
             ).all()
             suppressed = self._memories_of_turns(connection, owner, {t for (t,) in turns}) if turns else frozenset()
         epoch, graph_version = (0, None) if row is None else (row.epoch, row.graph_version)
         return Person(owner, epoch, graph_version, suppressed)
+
+    def of_turns(self, owner: Owner, turn_ids: Collection[str]) -> frozenset[str]:
+        """Ids of the owner's visible memories with any of these turns."""
+        with translated(), self._engine.begin() as connection:
+            return self._memories_of_turns(connection, owner, set(turn_ids))
 
     @staticmethod
     def _memories_of_turns(connection: sa.Connection, owner: Owner, turns: set[str]) -> frozenset[str]:

@@ -364,7 +364,7 @@ accesses = _table(
     sa.Column("at", Instant, primary_key=True),
     sa.Column("kind", sa.String(12), primary_key=True),
 )
-"""What agents did with memories, by own turn: ``presented``, ``activated``, ``echo`` or ``negated``."""
+"""What became of memories, by turn: ``presented``, ``activated``, ``echo``, ``negated`` or ``corrected``."""
 
 markers = _table(
     "markers",

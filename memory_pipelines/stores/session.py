@@ -1,7 +1,7 @@
-"""Ports of the session layer: what was just said, and who logged in.
+"""Ports of the session layer: what was just said, who logged in, what became of recalled memories.
 
-Belongs here: the journal's row and what is asked of it and of logins. Does not belong here: tables
-(``journal``, ``links``), or what is done with a noted turn (``recall``, ``landing.journal``).
+Belongs here: the journal's row and what is asked of it, of logins and of the ledger of uses. Does not belong here:
+tables (``journal``, ``links``, ``feedback``), or what is done with a noted turn (``recall``, ``landing.journal``).
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from memory_pipelines.model import Owner
+from memory_pipelines.stores.base import AccessKind, Person, StoredMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +74,28 @@ class Logins(Protocol):
 
     def link(self, device: Owner, user: Owner, at: datetime) -> None: ...
     def unlink(self, device: Owner, user: Owner, at: datetime) -> None: ...
+
+
+class FeedbackLedger(Protocol):
+    """What became of recalled memories, by turn ids: whatever shares a turn inherits it."""
+
+    def tell(
+        self, owner: Owner, turn_ids: Collection[str], kind: AccessKind, at: datetime, until: datetime | None = None
+    ) -> None:
+        """Note a use of memories with these turns; with ``until`` also that those of them that are the owner's own are
+        suppressed so long. One write; the same again changes nothing."""
+        ...
+
+    def presented(self, owners: Collection[Owner], since: datetime, until: datetime) -> dict[Owner, frozenset[str]]:
+        """The turns of what was presented in [since, until]; owners without any are left out."""
+        ...
+
+    def holding(self, owner: Owner, turn_ids: Collection[str]) -> list[StoredMemory]:
+        """The owner's visible memories with any of these turns."""
+        ...
+
+    def shown(self, owners: Collection[Owner], memory_ids: Collection[str]) -> list[StoredMemory]:
+        """Those of the memories that are visible, and one of the owners'."""
+        ...
+
+    def person(self, owner: Owner) -> Person: ...

@@ -201,7 +201,7 @@ def settings_of(environment: dict[str, str], like: Settings) -> Settings:
 
 def clock(platform: Platform, at: datetime) -> None:
     platform.clock = FixedClock(at)
-    for part in ("recall", "session"):
+    for part in ("recall", "session", "feedback"):
         platform.__dict__.pop(part, None)
 
 

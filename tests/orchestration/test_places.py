@@ -14,14 +14,14 @@ from quarter_world import Life
 from memory_pipelines.erasure.registry import KINDS, PLACES, kind_of
 from memory_pipelines.model import Owner
 from memory_pipelines.pipeline import forget
-from memory_pipelines.pipeline.uses import note_answer
+from memory_pipelines.stores.base import AccessKind
 from memory_pipelines.stores.graph import _label
 from memory_pipelines.stores.hot import _value
 from memory_pipelines.stores.vault import Secret
 from memory_pipelines.wiring import Platform
 
 CHANGED = re.compile(r"\s*(?:INSERT INTO|UPDATE|DELETE FROM)\s+\"?(\w+)")
-PARTS = ("publisher", "recall", "erasure_stores", "all_vectors")
+PARTS = ("publisher", "recall", "buffers", "session", "feedback", "erasure_stores", "all_vectors")
 
 
 @dataclass
@@ -100,7 +100,9 @@ def everything(life: Life) -> Owner:
     life.run("land_logs")
     platform.keyring.keep([Secret(person, "phone", "13800138000")])
     answer = platform.recall.recall("where is my order?", tenant=person.tenant, subject=person.subject)
-    note_answer(platform, answer)
+    platform.feedback.used(answer)
+    denied = [item.memory.memory_id for item in answer.items[:1]]
+    platform.feedback.tell(AccessKind.NEGATED, denied, tenant=person.tenant, subject=person.subject)
     request = forget.request_erasure(platform, person, "desk")
     forget.approve_erasure(platform, request, "officer")
     life.run("erasure_job")
