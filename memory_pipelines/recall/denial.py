@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memory_pipelines.recall import text
-from memory_pipelines.recall.snapshot import entity_name
+from memory_pipelines.recall.columns import entity_name
 from memory_pipelines.stores.base import StoredMemory
 
 SHARE = 0.6

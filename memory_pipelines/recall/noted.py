@@ -28,8 +28,8 @@ from memory_pipelines.stores.vault import untagged
 SHARE = 3
 """A third of an answer's items (one at least) and of its tokens may be what was just said."""
 EMBEDDED_CHARACTERS = 400
-LONGEST_SLICE = timedelta(hours=24)
-"""A memory that holds a turn occurred no earlier before it."""
+REACH = timedelta(days=8)
+"""So long before a turn an episode that holds it may have begun: a slice lasts a day, a promoted one gathers a week."""
 MOST_VECTORS = 4_096
 """Embedded turns that one process holds."""
 
@@ -122,7 +122,7 @@ def unheld(told: Told, snapshot: Snapshot) -> Told:
     said = {turn for item in told.items for turn in item.memory.source_turn_ids}
     if not said:
         return told
-    since = min(item.memory.occurred_at for item in told.items) - LONGEST_SLICE
+    since = min(item.memory.occurred_at for item in told.items) - REACH
     recent = np.flatnonzero(snapshot.occurred >= micros(since)).tolist()
     held = said & {turn for row in recent for turn in snapshot.rows[row].source_turn_ids}
     if not held:

@@ -309,7 +309,7 @@ def test_what_a_slice_holds_is_shown_no_more(talk: Talk) -> None:
 def test_a_memory_that_is_there_already_hides_the_turn(talk: Talk) -> None:
     """A publish between the reading of buffer and memories."""
     talk.note("快递晚到了", turn_id="t1")
-    talk.world.publish([make_memory("late", "用户投诉快递晚到", source_turn_ids=("t1",))])
+    talk.world.publish([make_memory("late", "用户投诉快递晚到", source_turn_ids=("t1",), occurred_at=NOW)])
     answer = talk.ask("快递晚到")
     assert [item.memory.memory_id for item in answer.items] == ["late"]
 
