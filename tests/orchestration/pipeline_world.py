@@ -209,7 +209,7 @@ CHANGES = {
     "vectors": {"upsert", "delete"},
     "graph": {"write", "drop"},
     "hot": {"put", "delete"},
-    "cold": {"put", "delete"},
+    "cold": {"put", "archive", "delete"},
 }
 """By part of the platform: the calls that change something, each atomic."""
 

@@ -213,7 +213,7 @@ WRITES = {
     "vectors": ("upsert", "delete"),
     "graph": ("write", "drop"),
     "hot": ("put", "delete", "wipe"),
-    "cold": ("put", "delete"),
+    "cold": ("put", "archive", "delete"),
 }
 BUILT = ("publisher", "recall", "erasure_stores")
 """Parts of a platform that keep its stores."""

@@ -56,9 +56,9 @@ class _Recorded:
 
 WRITES = {
     "lake": {"write": lambda table, *_: [table.name]},
-    "graph": {"write": lambda owner, version, nodes, edges: {_label(node) for node in nodes}},
+    "graph": {"write": lambda graphs: {_label(node) for one in graphs for node in one.nodes}},
     "hot": {"put": lambda owner, name, *_: [_value(owner, name).decode()]},
-    "cold": {"put": lambda key, *_: [key]},
+    "cold": {"put": lambda key, *_: [key], "archive": list},
 }
 
 
