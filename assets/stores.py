@@ -12,7 +12,7 @@ KINDS = {"postgresql", "neo4j", "milvus", "s3"}
 
 
 class Rebuild(dg.Config):
-    """Which store is made again: relational, vector, graph, hot or cold."""
+    """Which store is made again: relational, vector, graph, hot, cold or packs."""
 
     store: str
 

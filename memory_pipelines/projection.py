@@ -5,7 +5,7 @@ their age deserves. Does not belong here: the protocol of publishing (``stores.p
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from memory_pipelines.lifecycle.plan import claim_of, is_current, is_marked
 from memory_pipelines.lifecycle.tiers import Life, Profile, next_move, tier_of
 from memory_pipelines.lifecycle.tiers import profile as life_profile
 from memory_pipelines.model import MemoryType, Owner, Permanence, Tier, canonical_json, memory_id
-from memory_pipelines.stores.base import GraphEdge, GraphNode
+from memory_pipelines.stores.base import GraphEdge, GraphNode, StoredMemory
 from memory_pipelines.stores.publish import Draft, OwnerState
 from memory_pipelines.tables import MEMORIES
 
@@ -183,6 +183,14 @@ def graph_of(memories: Iterable[Row], edges: Sequence[Row]) -> tuple[list[GraphN
     kept = [e for e in edges if _in_graph(e["source"], linked) and _in_graph(e["target"], linked)]
     nodes = [*(_memory_node(m) for m in linked.values()), *_entity_nodes(kept)]
     return nodes, [GraphEdge(e["source"], e["target"], e["kind"], e["weight"]) for e in kept]
+
+
+def in_graph(memories: Iterable[StoredMemory]) -> Iterator[Row]:
+    """Those of visible memories that are nodes, as ``graph_of`` takes them."""
+    names = ("memory_id", "memory_type", "predicate", "intent", "decision_impact", "occurred_at")
+    for memory in memories:
+        if memory.tier != Tier.COLD and "graph" in memory.stores:
+            yield {name: getattr(memory, name) for name in names}
 
 
 def _in_graph(node: str, linked: Mapping[str, Row]) -> bool:

@@ -62,6 +62,9 @@ class Settings:
     profile: str = _setting("assistant", "life profile of memories: assistant or commerce")
     quarantine_max_share: float = _setting(0.2, "share of quarantined rows of a file above which its check fails")
     token_budget: int = _setting(1500, "tokens that one recall may fill")
+    pack_bytes: int = _setting(
+        33_554_432, "bytes that a person's pack may have; what does not fit is read from the stores; 0: no packs"
+    )
     certificate_secret: str = _setting("", "secret that signs erasure certificates; default: `<home>/certificate.key`")
     master_key: str = _setting(
         "", "base64 of 32 random bytes or more: wraps the keys that sensitive fields are encrypted with"
@@ -105,6 +108,8 @@ class Settings:
             raise SettingError(f"{PREFIX}HOME must name a folder")
         if self.token_budget < 1:
             raise SettingError(f"{PREFIX}TOKEN_BUDGET must be 1 or more")
+        if self.pack_bytes < 0:
+            raise SettingError(f"{PREFIX}PACK_BYTES must be 0 or more")
         if not 1 <= self.buckets <= 4096:
             raise SettingError(f"{PREFIX}BUCKETS must be 1 to 4096")
         for name in ("quarantine_max_share", "arm_b_share"):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from memory_pipelines.stores.ledger import Ledger
     from memory_pipelines.stores.links import IdentityLinks
     from memory_pipelines.stores.live import CollectionRegister, Embedded, LiveVectors
+    from memory_pipelines.stores.packs import PackShelf
     from memory_pipelines.stores.publish import Publisher
     from memory_pipelines.stores.registry import ModelRegistry
     from memory_pipelines.stores.relational import PostgresAuthority
@@ -114,6 +115,12 @@ class Platform:
         from memory_pipelines.stores.accesses import AccessLog
 
         return AccessLog(self.engine)
+
+    @cached_property
+    def packs(self) -> "PackShelf":
+        from memory_pipelines.stores.packs import PackShelf
+
+        return PackShelf(self.engine)
 
     @cached_property
     def links(self) -> "IdentityLinks":
@@ -326,6 +333,7 @@ class Platform:
             vault=self.keyring,
             searched=self.searched,
             buffers=self.buffers,
+            packs=self.packs,
         )
 
     def close(self) -> None:

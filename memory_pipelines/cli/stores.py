@@ -16,7 +16,7 @@ def add_commands(commands: Any) -> None:
         help="check: what differs from what is visible; repair: put it right; recover: end publishing batches "
         "left open; rebuild: make one store again; reembed: make the settings' embedding model the live one",
     )
-    command.add_argument("store", nargs="?", help="of rebuild: relational, vector, graph, hot or cold")
+    command.add_argument("store", nargs="?", help="of rebuild: relational, vector, graph, hot, cold or packs")
     command.set_defaults(run=_stores)
 
     command = commands.add_parser("backup", help="copy everything into one folder or s3://bucket/prefix")

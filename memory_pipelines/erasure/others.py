@@ -125,7 +125,8 @@ QUOTED_MEMORIES = Quotes(MEMORIES, "source_turn_ids", _redact_memories)
 
 @dataclass(frozen=True)
 class QuotedVersions:
-    """``memory_versions`` of others. Their owners' epochs grow, so that no copy of the old row is read again."""
+    """``memory_versions`` of others. Their owners' epochs grow, so that no copy of the old row is read again, and their
+    packs, which are such copies, go."""
 
     name: str = "postgres.memory_versions of others"
     found_by: str = "turn ids"
@@ -151,6 +152,7 @@ class QuotedVersions:
                 connection.execute(table.update().where(*this).values(source_turn_ids=kept))
             for part in parts(owners):
                 connection.execute(people.update().where(people.c.owner.in_(part)).values(epoch=people.c.epoch + 1))
+                connection.execute(schema.packs.delete().where(schema.packs.c.owner.in_(part)))
 
     @staticmethod
     def _rows(connection: sa.Connection, target: Target) -> list[sa.RowMapping]:

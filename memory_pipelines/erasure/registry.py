@@ -73,6 +73,7 @@ HIDDEN = (
     *RING,
     OwnedTable(schema.people),
     OwnedTable(schema.journal, "occurred_at"),
+    OwnedTable(schema.packs),
     Plans(),
     Batches(),
     OwnedTable(schema.pending),

@@ -72,7 +72,8 @@ def residues(stores: Stores, evidence: Evidence) -> dict[str, int]:
         for table_ in schema.metadata.sorted_tables:
             if table_.name not in BY_DESIGN:
                 place = f"postgres.{table_.name}"
-                for row in connection.execution_options(yield_per=1000).execute(sa.select(table_)).mappings():
+                columns = [c for c in table_.columns if not isinstance(c.type, sa.LargeBinary)]  # bytes are no text
+                for row in connection.execution_options(yield_per=1000).execute(sa.select(*columns)).mappings():
                     _add(hits, place, _names(table_, row, evidence.target))
                     text = (line for name in FREE_TEXT if name in row for line in _lines(row[name]))
                     lines.setdefault(place, set()).update(evidence.lines.intersection(text))

@@ -22,7 +22,7 @@ from memory_pipelines.stores.canonical import canonical_hash
 from memory_pipelines.stores.statements import translated
 from memory_pipelines.tables import ALL
 
-LEFT_OUT = ("alembic_version", "collections", "batches")
+LEFT_OUT = ("alembic_version", "collections", "batches", "packs")
 """Tables of this installation alone: its schema, its vector collections, batches under way."""
 MASTER_KEY = "master_key"
 

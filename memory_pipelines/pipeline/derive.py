@@ -20,7 +20,7 @@ from memory_pipelines.admission.snapshot import ALL_SUBJECTS, EMPTY, Snapshot
 from memory_pipelines.errors import InputError
 from memory_pipelines.model import canonical_json, stable_hash
 from memory_pipelines.pipeline.daily import BASE_TABLES
-from memory_pipelines.pipeline.life import publish_owners
+from memory_pipelines.pipeline.life import Shown, publish_owners
 from memory_pipelines.pipeline.lock import uses_lake
 from memory_pipelines.pipeline.quarantine import settle_events
 from memory_pipelines.pipeline.reward import KIND, labelled_events
@@ -41,7 +41,6 @@ from memory_pipelines.slices.impact import score_impacts
 from memory_pipelines.slices.merge import merge_slices
 from memory_pipelines.stores.base import Replace, ReplaceRange
 from memory_pipelines.stores.ledger import Plan
-from memory_pipelines.stores.publish import Published
 from memory_pipelines.tables import (
     BEHAVIOUR,
     DECISIONS,
@@ -296,11 +295,11 @@ def link_buckets(platform: Platform, buckets: Sequence[int]) -> Linked:
 
 
 @uses_lake
-def publish_buckets(platform: Platform, buckets: Sequence[int]) -> Published:
+def publish_buckets(platform: Platform, buckets: Sequence[int]) -> Shown:
     """Step 7, the stores: publish the planned owners and end the buckets' derivation."""
     plans = _plans(platform, buckets)
     night = platform.ledger.last_night()  # memories do not grow younger because somebody is derived anew
-    total = Published()
+    total = Shown()
     due: dict[str, datetime | None] = {}
     repeats: dict[str, tuple[int, int]] = {}
     for portion in portions(platform, plans):
@@ -314,7 +313,7 @@ def publish_buckets(platform: Platform, buckets: Sequence[int]) -> Published:
 
 
 @uses_lake
-def derive_buckets(platform: Platform, buckets: Sequence[int], *, everything: bool = False) -> Published:
+def derive_buckets(platform: Platform, buckets: Sequence[int], *, everything: bool = False) -> Shown:
     """Steps 5-7, one after the other."""
     score_buckets(platform, buckets, everything=everything)
     merge_buckets(platform, buckets)

@@ -15,6 +15,7 @@ from memory_pipelines.erasure.requests import HIDDEN, requests
 from memory_pipelines.lifecycle.plan import MovePlan, plan_moves
 from memory_pipelines.lifecycle.scores import access_times, related_nodes
 from memory_pipelines.pipeline.lock import uses_lake
+from memory_pipelines.pipeline.packs import pack_owners
 from memory_pipelines.projection import INSIGHT, SLICE_COLUMNS, insight_memories, owner_states
 from memory_pipelines.stores.base import StoredMemory
 from memory_pipelines.stores.publish import OwnerState, Published
@@ -47,10 +48,18 @@ def past_of(platform: Platform, owners: Collection[str], memories: pa.Table, edg
     )
 
 
-def publish_owners(
-    platform: Platform, owners: Collection[str], as_of: datetime, buckets: Sequence[int] = ()
-) -> Published:
-    """Publish the whole state of owners as their derived rows and their past have it at ``as_of``.
+@dataclass
+class Shown(Published):
+    """What a publish did, and the ``packs`` that were made of it; ``left_out``: memories of whom the stores keep what
+    did not fit."""
+
+    packs: int = 0
+    pack_bytes: int = 0
+    left_out: int = 0
+
+
+def publish_owners(platform: Platform, owners: Collection[str], as_of: datetime, buckets: Sequence[int] = ()) -> Shown:
+    """Publish the whole state of owners as their derived rows and their past have it at ``as_of``; make their packs.
 
     ``buckets``: those that they are in, where that is known. Somebody whose erasure is under way is left out: nothing
     of them may be shown again."""
@@ -78,9 +87,11 @@ def publish_owners(
     by_bucket: dict[int, list[OwnerState]] = defaultdict(list)
     for state in states:
         by_bucket[state.owner.bucket(platform.settings.buckets)].append(state)
-    total = Published()
+    total = Shown()
     for number, part in sorted(by_bucket.items()):
         total.add(platform.publisher.publish(number, part, platform.clock.now()))
+    done = pack_owners(platform, owners)
+    total.packs, total.pack_bytes, total.left_out = done.packs, done.bytes, done.left_out
     return total
 
 
@@ -126,6 +137,7 @@ def move_tiers(platform: Platform, nights: Sequence[datetime]) -> list[MovePlan]
             memories = platform.authority.everything_visible()  # a night of the past brings back what is over by now
         platform.ledger.note_night(as_of)
         plans.append(plan)
+    pack_owners(platform)  # also those whose job was killed before it came to that
     return plans
 
 

@@ -21,20 +21,22 @@ import sqlalchemy as sa
 
 from memory_pipelines.erasure.places import KnownByKey
 from memory_pipelines.errors import InputError
-from memory_pipelines.model import Owner, Tier, bucket_of, canonical_json, iso
+from memory_pipelines.model import Owner, bucket_of, canonical_json, iso
 from memory_pipelines.models.base import Embedder
 from memory_pipelines.pipeline.life import publish_owners
 from memory_pipelines.pipeline.lock import uses_lake
-from memory_pipelines.projection import embedded_text, graph_of
+from memory_pipelines.pipeline.packs import pack_owners
+from memory_pipelines.projection import embedded_text, graph_of, in_graph
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, StoredMemory, VectorRow, VectorStore, cold_key
+from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, VectorRow, VectorStore, cold_key
 from memory_pipelines.stores.publish import archived_copy, graph_version
+from memory_pipelines.stores.quantise import rounded
 from memory_pipelines.stores.statements import translated
 from memory_pipelines.stores.vault import untagged
 from memory_pipelines.tables import EDGES, MEMORIES
 from memory_pipelines.wiring import Platform
 
-STORES = ("relational", "vector", "graph", "hot", "cold")
+STORES = ("relational", "vector", "graph", "hot", "cold", "packs")
 AT_ONCE = 1_000
 """Entries that are embedded, fetched or deleted together."""
 
@@ -61,6 +63,8 @@ def rebuild(platform: Platform, store: str) -> Rebuilt:
         raise InputError(f"{store} is no store: choose among {', '.join(STORES)}")
     if store == "relational":
         return _authority(platform)
+    if store == "packs":
+        return _packs(platform)
     written = removed = lost = 0
     for bucket, owners in by_bucket(_known_owners(platform), platform.settings.buckets).items():
         with platform.authority.publishing(bucket):
@@ -84,6 +88,12 @@ def remake(platform: Platform, store: str, owners: Collection[str]) -> Rebuilt:
     return Rebuilt(store, 0, len(owners), 0)
 
 
+def _packs(platform: Platform) -> Rebuilt:
+    """All packs from what is visible. Whoever recalls meanwhile reads the stores."""
+    platform.packs.clear()
+    return Rebuilt("packs", pack_owners(platform).packs, 0, 0)
+
+
 # ---- vectors
 
 
@@ -94,7 +104,7 @@ def embed_into(platform: Platform, embedder: Embedder, vectors: VectorStore, ent
         wanted = set(part)
         rows = [m for m in platform.authority.shown({e.partition(".")[0] for e in part}) if m.entry_id in wanted]
         texts = [untagged(embedded_text(m.summary, m.text)) for m in rows]
-        made = zip(rows, embedder.encode(texts), strict=True) if rows else ()
+        made = zip(rows, rounded(embedder.encode(texts)) if rows else (), strict=True)
         vectors.upsert([VectorRow(m.entry_id, m.owner, vector, m.language, m.occurred_at) for m, vector in made])
         written += len(rows)
     return written
@@ -125,7 +135,7 @@ def _graphs(platform: Platform, owners: Collection[str]) -> Rebuilt:
         if version is None:
             continue
         whole = platform.authority.people([key])[key]
-        nodes, links = graph_of(_linked(platform.authority.visible(whole)), edges[key])
+        nodes, links = graph_of(in_graph(platform.authority.visible(whole)), edges[key])
         if graph_version(nodes, links) != version:
             lost += 1  # the lake has gone on: the next derivation publishes another version
             continue
@@ -134,13 +144,6 @@ def _graphs(platform: Platform, owners: Collection[str]) -> Rebuilt:
             platform.graph.write([Graph(whole, version, nodes, links)])
             written += 1
     return Rebuilt("graph", written, removed, lost)
-
-
-def _linked(memories: Sequence[StoredMemory]) -> Iterator[dict[str, Any]]:
-    names = ("memory_id", "memory_type", "predicate", "intent", "decision_impact", "occurred_at")
-    for memory in memories:
-        if memory.tier != Tier.COLD and "graph" in memory.stores:
-            yield {name: getattr(memory, name) for name in names}
 
 
 def _stored_graph(platform: Platform, owner: Owner, version: str) -> list[list[Any]]:
@@ -241,6 +244,11 @@ def _cold_content(platform: Platform) -> Iterator[Any]:
             yield [key, json.loads(gzip.decompress(platform.cold.get(key) or b""))]
 
 
+def _pack_content(platform: Platform) -> Iterator[Any]:
+    for owner in platform.authority.owners():
+        yield [owner.key, hashlib.blake2b(platform.packs.newest(owner) or b"").hexdigest()]
+
+
 def _relational_content(platform: Platform) -> Iterator[Any]:
     people, memories, turns = schema.people, schema.memories, schema.slice_turns
     pointers = (memories.c.memory_id, memories.c.owner, memories.c.version, memories.c.tier)
@@ -260,6 +268,7 @@ _CONTENT = {
     "graph": _graph_content,
     "cold": _cold_content,
     "relational": _relational_content,
+    "packs": _pack_content,
 }
 
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from memory_pipelines.errors import IntegrityError
 from memory_pipelines.models.base import Embedder
+from memory_pipelines.pipeline.packs import pack_owners
 from memory_pipelines.pipeline.rebuild import embed_into
 from memory_pipelines.stores.base import VectorStore
 from memory_pipelines.wiring import Platform
@@ -49,6 +50,8 @@ def reembed(platform: Platform, former_kept: timedelta = FORMER_KEPT) -> Reembed
             if _held(vectors) != _shown(platform):
                 raise IntegrityError(f"collection {wanted.collection} is not what is visible; it was not made live")
             register.switch(wanted.collection, platform.clock.now())
+        with platform.exclusion.shared():
+            pack_owners(platform)  # until then recall asks the collection
     return Reembedded(wanted.collection, embedded, drop_former(platform, former_kept))
 
 

@@ -31,6 +31,7 @@ from memory_pipelines.stores.base import (
     VectorStore,
     cold_key,
 )
+from memory_pipelines.stores.quantise import rounded
 from memory_pipelines.stores.relational import Batch, OwnerChange, PostgresAuthority
 
 BATCH_MEMORIES = 2_000
@@ -232,7 +233,7 @@ class Publisher:
             return
         vectors = self._kept(prepared)
         new = {row["memory_id"]: text for row, _, text in prepared.to_embed if row["memory_id"] not in vectors}
-        vectors |= zip(new, self._embed(list(new.values())) if new else (), strict=True)
+        vectors |= zip(new, rounded(self._embed(list(new.values()))) if new else (), strict=True)
         self._vectors.upsert(
             [
                 VectorRow(f"{m}.{row['version']}", owner, vectors[m], row["language"], row["occurred_at"])

@@ -79,20 +79,23 @@ class PostgresAuthority:
         """The published state of a subject; an unknown one has epoch 0 and nothing visible.
 
         Suppressions that ended by ``as_of`` (default: now) do not count."""
-        people, table = schema.people, schema.suppressions
+        people, packs, table = schema.people, schema.packs, schema.suppressions
+        until = sa.bindparam("as_of", as_of or self._now(), type_=schema.Instant)
+        query = (
+            sa.select(people.c.epoch, people.c.graph_version, packs.c.epoch.label("packed"), table.c.turn_id)
+            .outerjoin(
+                packs, (packs.c.owner == people.c.owner) & (packs.c.epoch == people.c.epoch) & (packs.c.size > 0)
+            )
+            .outerjoin(table, (table.c.owner == people.c.owner) & (table.c.until > until))
+            .where(people.c.owner == owner.key, people.c.tenant == owner.tenant)
+        )
         with translated(), self._snapshots.begin() as connection:
-            row = connection.execute(
-                sa.select(people.c.epoch, people.c.graph_version).where(
-                    people.c.owner == owner.key, people.c.tenant == owner.tenant
-                )
-            ).first()
-            until = sa.bindparam("as_of", as_of or self._now(), type_=schema.Instant)
-            turns = connection.execute(
-                sa.select(table.c.turn_id).where(table.c.owner == owner.key, table.c.until > until)
-            ).all()
-            suppressed = self._memories_of_turns(connection, owner, {t for (t,) in turns}) if turns else frozenset()
-        epoch, graph_version = (0, None) if row is None else (row.epoch, row.graph_version)
-        return Person(owner, epoch, graph_version, suppressed)
+            rows = connection.execute(query).all()
+            turns = {row.turn_id for row in rows if row.turn_id is not None}
+            suppressed = self._memories_of_turns(connection, owner, turns) if turns else frozenset()
+        if not rows:
+            return Person(owner, 0, None, frozenset())
+        return Person(owner, rows[0].epoch, rows[0].graph_version, suppressed, rows[0].packed is not None)
 
     def of_turns(self, owner: Owner, turn_ids: Collection[str]) -> frozenset[str]:
         """Ids of the owner's visible memories with any of these turns."""

@@ -214,6 +214,18 @@ people = _table(
     sa.Column("epoch", sa.BigInteger, nullable=False),
     sa.Column("graph_version", sa.String(32)),
 )
+packs = _table(
+    "packs",
+    sa.Column("owner", sa.String(32), primary_key=True),
+    sa.Column("tenant", sa.String, nullable=False),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("form", sa.String, nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("left_out", sa.BigInteger, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+"""A copy of what is visible of a subject, made for recall; good while ``epoch`` is that of ``people``."""
+
 memories = _table(
     "memories",
     sa.Column("memory_id", sa.String(32), primary_key=True),

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from suites import adapters
 from suites.authority_suite import AuthoritySuite, assert_silent
 from suites.ledger_suite import AT, DAY, A, LedgerSuite, chunk, commit
+from suites.pack_suite import PackSuite
 from suites.publish_world import draft, world
 
 from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError
@@ -45,6 +46,10 @@ def engine(database: sa.Engine) -> Iterator[sa.Engine]:
         connection.execute(sa.text(f"TRUNCATE {names}"))
     yield database
     assert database.pool.checkedout() == 0  # type: ignore[attr-defined]
+
+
+class TestPacks(PackSuite):
+    pass
 
 
 class TestLedger(LedgerSuite):

@@ -80,6 +80,7 @@ PLANTED = {
     "postgres.sensitive_values": 2,
     "postgres.people": 1,
     "postgres.journal": 2,
+    "postgres.packs": 1,
     "postgres.plans": 1,
     "postgres.batches": 1,
     "postgres.pending": 1,
@@ -91,8 +92,8 @@ PLANTED = {
 }
 """What each place holds of Ann."""
 BOOKKEEPING = {"counters", "days", "manifests", "plans", "batches", "owners", "people", "files", "source_faults"}
-BOOKKEEPING |= {"erasures", "tombstones", "identity_links"}
-"""What changes for others as well: touches, pinned versions, epochs."""
+BOOKKEEPING |= {"erasures", "tombstones", "identity_links", "packs"}
+"""What changes for others as well: touches, pinned versions, epochs; packs of those who quote the person go."""
 COMMON = "just a line that everybody says"
 
 LABELS: list[dict[str, Any]] = [
@@ -345,6 +346,9 @@ def _note(world: World) -> None:
                 connection.execute(schema.journal.insert().values(**key, **spoken))
             values = [key | {"token": f"[{kind}:abcdefghijkm]", "cipher": b"cipher"} for kind in ("phone", "email")]
             upsert(connection, schema.sensitive_values, values)
+            body = b"SECRETPACK" if owner == ANN else b"a pack"
+            pack = {"tenant": owner.tenant, "epoch": 1, "form": "f", "size": len(body), "left_out": 0, "body": body}
+            upsert(connection, schema.packs, [key | pack])
             secret = "SECRETTASK" if owner == ANN else "a task"
             task = {"week": "2024-05-13", "kind": "follow_up", "text": secret, "due_at": None, "done": False}
             upsert(connection, schema.reflection_tasks, [key | {"task_id": stable_hash("task", owner.key)} | task])
