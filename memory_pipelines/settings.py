@@ -65,6 +65,14 @@ class Settings:
     pack_bytes: int = _setting(
         33_554_432, "bytes that a person's pack may have; what does not fit is read from the stores; 0: no packs"
     )
+    deadline_relational: float = _setting(2.0, "seconds that a recall waits for one answer of the relational store")
+    deadline_vector: float = _setting(2.0, "the same for the dense leg: embedding the query, and the vector store")
+    deadline_graph: float = _setting(2.0, "the same for the graph store")
+    deadline_hot: float = _setting(1.0, "the same for the hot store")
+    deadline_cold: float = _setting(2.0, "the same for the cold store")
+    deadline_first: float = _setting(
+        15.0, "the same for each store's first answer in a process, while models are loaded and connections opened"
+    )
     certificate_secret: str = _setting("", "secret that signs erasure certificates; default: `<home>/certificate.key`")
     master_key: str = _setting(
         "", "base64 of 32 random bytes or more: wraps the keys that sensitive fields are encrypted with"
@@ -112,6 +120,9 @@ class Settings:
             raise SettingError(f"{PREFIX}PACK_BYTES must be 0 or more")
         if not 1 <= self.buckets <= 4096:
             raise SettingError(f"{PREFIX}BUCKETS must be 1 to 4096")
+        for name in ("relational", "vector", "graph", "hot", "cold", "first"):
+            if not 0 < getattr(self, f"deadline_{name}") < float("inf"):
+                raise SettingError(f"{PREFIX}DEADLINE_{name.upper()} must be more than 0")
         for name in ("quarantine_max_share", "arm_b_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise SettingError(f"{PREFIX}{name.upper()} must be in [0, 1]")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memory_pipelines.models.base import Embedder
     from memory_pipelines.recall import Feedback, Recall, Session
     from memory_pipelines.recall.buffer import Buffers
+    from memory_pipelines.recall.guard import Guards
     from memory_pipelines.stores.accesses import AccessLog
     from memory_pipelines.stores.exclusion import Exclusion
     from memory_pipelines.stores.journal import TurnJournal
@@ -270,6 +271,13 @@ class Platform:
         live = self.vectors
         return live.pair() if isinstance(live, LiveVectors) else (self.embedder, live)
 
+    def _searched_online(self) -> tuple["Embedder", VectorStore]:
+        """The same while the relational store may not answer."""
+        from memory_pipelines.stores.live import LiveVectors
+
+        live = self.vectors
+        return live.pair(self.guards.relational) if isinstance(live, LiveVectors) else (self.embedder, live)
+
     def clean(self, turns: "pa.Table") -> tuple["pa.Table", dict[str, int]]:
         """Step 1 of TURNS rows: readable text, noise dropped and counted by rule, tokens for sensitive fields; their
         values are in the key ring before the rows are written anywhere."""
@@ -286,10 +294,30 @@ class Platform:
         return TurnJournal(self.engine)
 
     @cached_property
+    def guards(self) -> "Guards":
+        """What keeps a store that does not answer from holding up what agents ask and tell."""
+        from memory_pipelines.recall.guard import Guards
+
+        return Guards.of(self.settings, overdue=self._cut, opens=self._reconnect_graph)
+
+    def _cut(self, thread: int) -> None:
+        """Let go of the relational store's connection that a thread waits on."""
+        from memory_pipelines.stores import leases
+
+        if "engine" in self.__dict__:
+            leases.cut(self.engine, thread)
+
+    def _reconnect_graph(self) -> None:
+        """Its driver waits without end: closing it lets go of what hangs."""
+        if "graph" in self.__dict__:
+            self.graph.close()
+
+    @cached_property
     def buffers(self) -> "Buffers":
         from memory_pipelines.recall.buffer import Buffers
 
-        return Buffers(self.journal, self.hot)
+        guards = self.guards
+        return Buffers(guards.relational.of(lambda: self.journal), guards.hot.of(lambda: self.hot))
 
     @cached_property
     def session(self) -> "Session":
@@ -297,9 +325,10 @@ class Platform:
         from memory_pipelines.landing.journal import prepare
         from memory_pipelines.recall import Session
 
+        relational = self.guards.relational
         return Session(
-            self.journal,
-            self.links,
+            relational.of(lambda: self.journal),
+            relational.of(lambda: self.links),
             self.buffers,
             lambda turns, owner, at: prepare(turns, owner, at, self.clean),
             self.clock,
@@ -313,27 +342,32 @@ class Platform:
         from memory_pipelines.recall.person import Subjects
         from memory_pipelines.stores.feedback import UseLedger
 
-        uses = UseLedger(self.engine, self.authority)
-        return Feedback(uses, self.hot, Subjects(self.links), self.buffers, self.clock)
+        guards = self.guards
+        uses = guards.relational.of(lambda: UseLedger(self.engine, self.authority))
+        subjects = Subjects(guards.relational.of(lambda: self.links))
+        return Feedback(uses, guards.hot.of(lambda: self.hot), subjects, self.buffers, self.clock)
 
     @cached_property
     def recall(self) -> "Recall":
+        """Reads memories. Each store is opened by the first recall, and one that cannot be is missing in its answer."""
         from memory_pipelines.recall import Recall
 
+        guards = self.guards
         return Recall(
-            self.authority,
-            self.vectors,
-            self.graph,
-            self.hot,
-            self.cold,
+            guards.relational.of(lambda: self.authority),
+            guards.vector.of(lambda: self.vectors),
+            guards.graph.of(lambda: self.graph),
+            guards.hot.of(lambda: self.hot),
+            guards.cold.of(lambda: self.cold),
             self.embedder,
             self.clock,
             self.settings.token_budget,
-            links=self.links,
-            vault=self.keyring,
-            searched=self.searched,
+            links=guards.relational.of(lambda: self.links),
+            vault=guards.relational.of(lambda: self.keyring),
+            searched=self._searched_online,
             buffers=self.buffers,
-            packs=self.packs,
+            packs=guards.relational.of(lambda: self.packs),
+            guard=guards.vector,
         )
 
     def close(self) -> None:

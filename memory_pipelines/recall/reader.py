@@ -20,6 +20,7 @@ from memory_pipelines.recall.answer import Answer, Explanation, Item, LegScore, 
 from memory_pipelines.recall.bm25 import Mask
 from memory_pipelines.recall.buffer import Buffers
 from memory_pipelines.recall.fusion import SHIPPED, Fused, Weights
+from memory_pipelines.recall.guard import Run, unguarded
 from memory_pipelines.recall.instants import micros
 from memory_pipelines.recall.legs import Leg, Scored, ranked, ranked_rows
 from memory_pipelines.recall.person import Subjects
@@ -97,12 +98,14 @@ class Recall:
         weights: Weights = SHIPPED,
         packs: Packs | None = None,
         buffers: Buffers | None = None,
+        guard: Run = unguarded,
     ) -> None:
         """``token_budget``: estimated tokens that the history slices of one answer may fill; ``links``: which
         subjects are one person (None: each is a person); ``vault``: what tokens stand for (None: they stay);
         ``searched``: embedder and collection that belong together now (None: always those given); ``weights``: of
         the legs in an answer's order; ``packs``: where the jobs keep packs (None: everything is read from the
-        stores); ``buffers``: what was just said (None: memories only)."""
+        stores); ``buffers``: what was just said (None: memories only); ``guard``: runs the dense leg, whose model may
+        be an endpoint. Stores guard themselves (``Guard.of``)."""
         self._source = Source(authority, hot, cold, packs)
         self._queries = QueryVectors()
         self._subjects = Subjects(links)
@@ -113,6 +116,7 @@ class Recall:
         self._vault = vault
         self._weights = weights
         self._buffers = buffers
+        self._guard = guard
         self._near = noted.Near()
 
     def recall(
@@ -203,9 +207,8 @@ class Recall:
             return noted.NOTHING
         near = Scored.none()
         try:
-            embedder = self._searched()[0]
-            vector = self._queries.of(embedder, query)
-            near = self._near(embedder, vector, buffer, buffer.usable(scope.as_of, frozenset()))
+            usable = buffer.usable(scope.as_of, frozenset())
+            near = self._guard(lambda: self._nearest_noted(query, buffer, usable))
         except StoreUnavailableError:
             scope.missing.add(dense.ROLE)
         told = noted.find(
@@ -220,23 +223,30 @@ class Recall:
         )
         return noted.unheld(told, scope.snapshot)
 
+    def _nearest_noted(self, query: str, buffer: Snapshot, usable: Mask) -> Scored:
+        embedder = self._searched()[0]
+        return self._near(embedder, self._queries.of(embedder, query), buffer, usable)
+
     def _dense(self, query: str, scope: _Scope) -> Scored:
         try:
-            embedder, vectors = self._searched()
-            while True:
-                vector = self._queries.of(embedder, query)
-                try:
-                    found = dense.search(vectors, embedder, vector, scope.snapshot, scope.usable, scope.missing)
-                except PermanentError:
-                    if self._searched()[1] is vectors:
-                        raise
-                    found = Scored.none()
-                before, (embedder, vectors) = vectors, (embedder, vectors) if len(found.rows) else self._searched()
-                if vectors is before:  # else another collection took its place meanwhile, and it may be gone
-                    return found
+            return self._guard(lambda: self._nearest(query, scope))
         except StoreUnavailableError:
             scope.missing.add(dense.ROLE)
             return Scored.none()
+
+    def _nearest(self, query: str, scope: _Scope) -> Scored:
+        embedder, vectors = self._searched()
+        while True:
+            vector = self._queries.of(embedder, query)
+            try:
+                found = dense.search(vectors, embedder, vector, scope.snapshot, scope.usable, scope.missing)
+            except PermanentError:
+                if self._searched()[1] is vectors:
+                    raise
+                found = Scored.none()
+            before, (embedder, vectors) = vectors, (embedder, vectors) if len(found.rows) else self._searched()
+            if vectors is before:  # else another collection took its place meanwhile, and it may be gone
+                return found
 
     def _ripple(self, fused: Fused, scope: _Scope) -> Ripple | None:
         """Activation from the best hits of the other legs; None without a graph or anchors."""

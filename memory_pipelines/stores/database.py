@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from memory_pipelines.errors import SettingError
-from memory_pipelines.stores import migrations, schema, tls
+from memory_pipelines.stores import leases, migrations, schema, tls
 from memory_pipelines.stores.statements import translated, upsert
 
 CONNECT_SECONDS = 10
@@ -21,6 +21,7 @@ def connect(url: str, setting: str = "MEMORY_PIPELINES_POSTGRES_URL", ca_file: s
     credentials, certificate), StoreUnavailableError, IntegrityError on a newer version's tables.
     """
     engine = _engine(url, setting, ca_file)
+    leases.watch(engine)
     with translated(setting), engine.begin() as connection:
         if engine.dialect.name == "postgresql":  # two processes may start on an empty database at once
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(727274)"))

@@ -109,15 +109,24 @@ class LiveVectors:
         self._wanted = wanted
         self._now = now
         self.capabilities: frozenset[str] = frozenset()
+        self._last: Embedded | None = None
         self._opened: dict[str, VectorStore] = {}
         self._models: dict[str, Embedder] = {}
 
-    def pair(self) -> tuple[Embedder, VectorStore]:
-        """The model of the live collection, and the collection.
+    def pair(
+        self, ask: Callable[[Callable[[], Embedded]], Embedded] = lambda found: found()
+    ) -> tuple[Embedder, VectorStore]:
+        """The model of the live collection, and the collection. ``ask``: runs the reading of the register; where that
+        does not answer, what was live when it last did.
 
         Raises StoreUnavailableError where that model cannot be loaded: until the collection is embedded anew,
         nothing can be searched in it."""
-        found = self._found()
+        try:
+            found = self._last = ask(self._found)
+        except StoreUnavailableError:
+            if self._last is None:
+                raise
+            found = self._last
         model = self._models.get(found.model_id)
         if model is None:
             try:
