@@ -105,12 +105,18 @@ class PostgresAuthority:
     @staticmethod
     def _memories_of_turns(connection: sa.Connection, owner: Owner, turns: set[str]) -> frozenset[str]:
         table, pointer = schema.memory_versions, schema.memories
-        rows = connection.execute(
-            sa.select(table.c.memory_id, table.c.source_turn_ids)
-            .join(pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version))
-            .where(table.c.owner == owner.key)
-        )
-        return frozenset(memory for memory, sources in rows if turns & set(sources))
+        on_postgres = connection.dialect.name == "postgresql"
+        each = sa.func.json_array_elements_text if on_postgres else sa.func.json_each
+        source = each(table.c.source_turn_ids).table_valued("value")
+        named: set[str] = set()
+        for part in parts(sorted(turns)):
+            rows = connection.execute(
+                sa.select(table.c.memory_id)
+                .join(pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version))
+                .where(table.c.owner == owner.key, sa.exists().where(source.c.value.in_(part)))
+            )
+            named.update(rows.scalars())
+        return frozenset(named)
 
     def visible(self, owner: Owner) -> list[StoredMemory]:
         """All committed memories of the owner, newest ``occurred_at`` first, then by id."""

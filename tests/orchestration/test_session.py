@@ -1,14 +1,16 @@
 """From what an agent notes to what is remembered: at once from the buffer, later from memories, never twice."""
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pipeline_world import cut, derive_all, in_memory
+from pipeline_world import House, cut, derive_all, in_memory
 from quarter_world import Life, clock, living, told, write_rows
 
+from memory_pipelines import cli
 from memory_pipelines.model import Owner, day_of, day_start, shift_day
 from memory_pipelines.pipeline import audit, files, reflection
 from memory_pipelines.projection import INSIGHT
@@ -166,3 +168,32 @@ def test_the_weekly_aggregation_keeps_what_was_asked_again_and_again(life: Life)
     assert all(memory.predicate.startswith(INSIGHT) for memory in insights), "the questions themselves are gone"
     recalled = {item.memory.memory_id for insight in insights for item in ask(platform, insight.summary).items}
     assert recalled == {insight.memory_id for insight in insights}
+
+
+# ---- by the command line, on servers
+
+
+@pytest.mark.embedded
+def test_the_commands_note_recall_and_forget_a_denied_turn(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+    from redis import Redis
+
+    def run(*arguments: str) -> str:
+        assert cli.main(arguments) == 0
+        return capsys.readouterr().out
+
+    house.reset()
+    who = ("--subject", "u:ann")
+    assert "1 turns noted, 1 of them new" in run("note", *who, "--session", "s1", "--origin", "web_app", COMPLAINT)
+    assert COMPLAINT in run("recall", *who, "SF Express order")
+    with house.platform() as platform, Redis.from_url(platform.settings.redis_url) as redis:
+        redis.flushall()
+    assert COMPLAINT in run("recall", *who, "SF Express order"), "the journal has it"
+    run("note", "--subject", "d:phone", PASSING)
+    run("identify", "--device", "d:phone", "--user", "u:ann")
+    assert PASSING in run("recall", *who, "SF Express courier")
+    answer = json.loads(run("recall", *who, "--format", "json", "SF Express order"))
+    ids = [item["memory"]["memory_id"] for item in answer["items"] if item["memory"]["summary"] == COMPLAINT]
+    run("feedback", *who, "--kind", "negated", *ids)
+    assert COMPLAINT not in run("recall", *who, "SF Express order")
+    assert cli.main(["feedback", "--subject", "u:bob", "--kind", "negated", *ids]) == 1
+    assert "none of this person's" in capsys.readouterr().err

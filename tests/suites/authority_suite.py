@@ -125,7 +125,7 @@ class AuthoritySuite:
         assert authority.person(owner, LATER + timedelta(days=9)).suppressed == frozenset()
         assert authority.person(Owner("another", owner.subject), AT).suppressed == frozenset()
 
-    def test_without_an_as_of_the_database_says_what_time_it_is(
+    def test_without_an_as_of_it_is_now(
         self, authority: PostgresAuthority, engine: sa.Engine, owner: Owner
     ) -> None:
         ids = self.show(authority, owner, 1, 2)
