@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from memory_pipelines.clock import Clock, SystemClock
-from memory_pipelines.errors import IntegrityError
+from memory_pipelines.errors import IntegrityError, TransientError
 from memory_pipelines.model import Owner, stable_hash
 from memory_pipelines.stores import canonical, checks
 from memory_pipelines.stores.base import Compacted, Graph, GraphEdge, GraphNode, Hit, Replaced, Vector, VectorRow
@@ -190,6 +190,8 @@ class MemoryCold:
     def archive(self, objects: Mapping[str, bytes]) -> None:
         for key, value in objects.items():
             self.put(key, value)
+            if self.get(key) != value:
+                raise TransientError("the cold store does not give back what it was given")
 
     def get(self, key: str) -> bytes | None:
         checks.object_keys([key])
