@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from memory_pipelines.stores.base import GraphEdge
 
 ENTITY = "entity:"
+SPARSE = 4
+"""One source in so many reached: to look for its links costs less than to multiply all."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -50,23 +52,28 @@ class Links:
         return Links.of(self.target, self.source, self.weight)
 
     def relax(self, values: Floats, size: int) -> Floats:
-        """Per target the largest value · weight over its sources; 0 without one. ``values``: sources × columns."""
-        out = np.zeros((size, values.shape[1]))
-        reached: Mask = np.asarray(values.any(axis=1))
-        live = np.flatnonzero(reached[self.source])
-        if len(live):
-            target = self.target[live]
-            starts = np.flatnonzero(np.concatenate(([True], target[1:] != target[:-1])))
-            products = values[self.source[live]] * self.weight[live, None]
-            out[target[starts]] = np.maximum.reduceat(products, starts, axis=0)
+        """Per target the largest value · weight over its sources; 0 without one. ``values``: a row per spread, a column
+        per source; the result the same with a column per target."""
+        out = np.zeros((len(values), size))
+        for spread, best in zip(values, out, strict=True):
+            reached: Mask = spread > 0
+            if SPARSE * np.count_nonzero(reached) < len(reached):
+                live = np.flatnonzero(reached[self.source])
+                np.maximum.at(best, self.target[live], spread[self.source[live]] * self.weight[live])
+            else:
+                np.maximum.at(best, self.target, spread[self.source] * self.weight)
         return out
 
-    def source_of(self, target: int, value: float, values: Floats, factor: float = 1.0) -> int | None:
-        """The first source with values · weight · factor = ``value``."""
-        first, end = np.searchsorted(self.target, [target, target + 1])
-        products = values[self.source[first:end]] * self.weight[first:end] * factor
-        equal = np.flatnonzero(products == value)
-        return int(self.source[first + equal[0]]) if len(equal) else None
+    def source_of(
+        self, target: int, value: float, values: Floats, damping: Floats | None = None, factor: float = 1.0
+    ) -> int | None:
+        """The first source with values · damping · weight · factor = ``value``; no damping: 1."""
+        first, end = int(self.target.searchsorted(target)), int(self.target.searchsorted(target + 1))
+        sources = self.source[first:end]
+        products = values[sources] if damping is None else values[sources] * damping[sources]
+        products = products * self.weight[first:end] * factor
+        equal = (products == value).tolist()
+        return int(sources[equal.index(True)]) if True in equal else None
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ class LegScore:
 class Reasons:
     """Why an item is there. ``relevance`` is the largest of its legs, or a share of that of a row beside it;
     ``recency`` and ``trust`` are the multipliers of its score; ``paths`` the ripple's best path from each
-    anchor; ``superseded_by`` the memory whose value took this one's place."""
+    anchor, and where no explanation was asked for only the strongest one from another memory; ``superseded_by`` the
+    memory whose value took this one's place."""
 
     legs: tuple[LegScore, ...]
     relevance: float

@@ -273,7 +273,11 @@ class Recall:
         told: noted.Told = noted.NOTHING,
     ) -> Answer:
         views = {leg.name: _leg_scores(leg) for leg in found.legs}
-        items = tuple(self._item(row, scope, found, views) for row in chosen.chosen)
+        recency = fusion.recency(scope.snapshot.occurred[list(chosen.chosen)], scope.as_of).tolist()
+        items = tuple(
+            self._item(row, fresh, scope, found, views, explain)
+            for row, fresh in zip(chosen.chosen, recency, strict=True)
+        )
         if told.items:
             items = tuple(sorted((*told.items, *items), key=lambda item: item.memory.occurred_at, reverse=True))
         items = reveal.revealed_items(items, self._vault, scope.missing)
@@ -282,16 +286,24 @@ class Recall:
         self._subjects.shown(asked, linked, self._clock.now())
         return Answer(query, scope.language, scope.as_of, items, tuple(sorted(scope.missing)), explanation)
 
-    def _item(self, row: int, scope: _Scope, found: _Found, views: Mapping[str, Mapping[int, LegScore]]) -> Item:
+    def _item(
+        self,
+        row: int,
+        recency: float,
+        scope: _Scope,
+        found: _Found,
+        views: Mapping[str, Mapping[int, LegScore]],
+        explain: bool,
+    ) -> Item:
         memory = scope.snapshot.rows[row]
         if memory.tier == Tier.COLD and not memory.text:
             memory = replace(memory, text=self._source.cold_text(memory, scope.missing) or "")
         reasons = Reasons(
             legs=tuple(view[row] for view in views.values() if row in view),
             relevance=found.relevance.get(row, 0.0),
-            recency=float(fusion.recency(scope.snapshot.occurred[[row]], scope.as_of)[0]),
-            trust=float(fusion.trust(scope.snapshot.trust[[row]])[0]),
-            paths=() if found.ripple is None else found.ripple.paths(memory.memory_id),
+            recency=recency,
+            trust=float(fusion.trust(scope.snapshot.trust[row])),
+            paths=() if found.ripple is None else found.ripple.paths(memory.memory_id, every=explain),
             validity=validity(memory, scope.as_of),
             superseded_by=_successor(row, scope.snapshot, found),
             tier=memory.tier,
@@ -305,7 +317,16 @@ def _successor(row: int, snapshot: Snapshot, found: _Found) -> str | None:
 
 
 def _cost(scope: _Scope) -> Callable[[int], float]:
-    return lambda row: prompt.cost(scope.snapshot.rows[row], scope.as_of, scope.language)
+    snapshot, instant = scope.snapshot, micros(scope.as_of)
+
+    def cost(row: int) -> float:
+        key = row, scope.language, bool(snapshot.valid_to[row] <= instant)
+        found = snapshot.costs.get(key)
+        if found is None:
+            found = snapshot.costs[key] = prompt.cost(snapshot.rows[row], scope.as_of, scope.language)
+        return found
+
+    return cost
 
 
 def _leg_scores(leg: Leg) -> dict[int, LegScore]:

@@ -112,17 +112,17 @@ class Ripple:
         self._anchors = sorted(able, key=lambda am: (-am[1], am[0]))[:MAX_ANCHORS]
         self._field = field
         self._rounds = self._spread()
-        best = np.stack([reach for reach, _ in self._rounds])
-        self._reached = np.flatnonzero(best.any(axis=(0, 2)))
+        self._reached = np.flatnonzero(np.any([reach.any(axis=0) for reach, _ in self._rounds], axis=0))
+        best = np.stack([reach[:, self._reached] for reach, _ in self._rounds])
         impact, since = field.impact[self._reached], field.since[self._reached]
         self._base = base_weight(impact, field.windows[self._reached])
         self._fresh = freshness(since, micros(as_of))
         self._decay = np.exp(-np.arange(MAX_HOPS + 1)[:, None] * rate(impact))
-        decayed = best[:, self._reached] * self._decay[:, :, None]
+        decayed = best * self._decay[:, None, :]
         self._hops = decayed.argmax(axis=0)
-        strength = decayed.max(axis=0) * (self._base * self._fresh).reshape(-1, 1)
-        matched = strength * np.array([match for _, match in self._anchors])
-        combined = 1 - np.prod(1 - matched, axis=1)
+        strength = decayed.max(axis=0) * (self._base * self._fresh)
+        matched = strength * np.array([match for _, match in self._anchors]).reshape(-1, 1)
+        combined = 1 - np.prod(1 - matched, axis=0)
         self.rows, self.values = self._reached[combined > 0], combined[combined > 0]
         """Rows with their activations."""
 
@@ -138,23 +138,24 @@ class Ripple:
         return tuple(self._anchors)
 
     def _spread(self) -> list[tuple[Floats, Floats]]:
-        """Per number of hops: best product that reaches each row (rows × anchors), and the
-        best product at each entity on the way to the next hop (entities × anchors)."""
-        web = self._field.web
-        best = np.zeros((len(self._field.ids), len(self._anchors)))
+        """Per number of hops: best product that reaches each row (anchors × rows), and the
+        best product at each entity on the way to the next hop (anchors × entities)."""
+        web, size = self._field.web, len(self._field.ids)
+        best = np.zeros((len(self._anchors), size))
         for k, (anchor, _) in enumerate(self._anchors):
-            best[self._field.position[anchor], k] = 1.0
+            best[k, self._field.position[anchor]] = 1.0
         rounds = []
         for hop in range(MAX_HOPS):
-            leaving = best if hop == 0 else best * web.damping[:, None]
-            at_entity = web.up.relax(leaving, len(web.entities)) * web.entity_damping[:, None]
+            leaving = best if hop == 0 else best * web.damping
+            at_entity = web.up.relax(leaving, len(web.entities)) * web.entity_damping
             rounds.append((best, at_entity))
-            best = np.maximum(web.direct.relax(leaving, len(best)), web.down.relax(at_entity, len(best)))
-        rounds.append((best, np.zeros((len(web.entities), len(self._anchors)))))
+            best = np.maximum(web.direct.relax(leaving, size), web.down.relax(at_entity, size))
+        rounds.append((best, np.zeros((len(self._anchors), len(web.entities)))))
         return rounds
 
-    def paths(self, memory: str) -> tuple[Path, ...]:
-        """The best path from each anchor that reaches ``memory``, strongest first."""
+    def paths(self, memory: str, *, every: bool = True) -> tuple[Path, ...]:
+        """The best path from each anchor that reaches ``memory``, strongest first; of one that is reached from another
+        memory, without ``every`` only the strongest such path."""
         row = self._field.position.get(memory, -1)
         at = int(np.searchsorted(self._reached, row))
         if at == len(self._reached) or self._reached[at] != row:
@@ -162,29 +163,34 @@ class Ripple:
         base, fresh = float(self._base[at]), float(self._fresh[at])
         found = []
         for k, (anchor, match) in enumerate(self._anchors):
-            count = int(self._hops[at, k])
-            product = float(self._rounds[count][0][row, k])
-            if product <= 0:
-                continue
-            decay = float(self._decay[count, at])
-            hops = self._walk_back(row, k, count, match)
-            found.append(Path(anchor, match, hops, base, fresh, decay, match * product * decay * base * fresh))
-        return tuple(sorted(found, key=lambda p: (-p.activation, p.anchor)))
+            count = int(self._hops[k, at])
+            product = float(self._rounds[count][0][k, row])
+            if product > 0:
+                decay = float(self._decay[count, at])
+                found.append((-(match * product * decay * base * fresh), anchor, k, count, match, decay))
+        found.sort()
+        chosen = found if every else [one for one in found if one[3]][:1] or found
+        return tuple(
+            Path(anchor, match, self._walk_back(row, k, count, match), base, fresh, decay, -strength)
+            for strength, anchor, k, count, match, decay in chosen
+        )
 
     def _walk_back(self, at: int, k: int, count: int, match: float) -> tuple[Hop, ...]:
         """The hops that gave the best product, found by redoing the same multiplications; of equal
         ones the direct, then the first in the order of entities and rows."""
         web, ids, hops = self._field.web, self._field.ids, []
         for hop in range(count, 0, -1):
-            value = self._rounds[hop][0][at, k]
+            value = self._rounds[hop][0][k, at]
             before, at_entity = self._rounds[hop - 1]
-            leaving = before[:, k] if hop == 1 else before[:, k] * web.damping
-            source, via = web.direct.source_of(at, value, leaving), None
+            leaving, damping = before[k], None if hop == 1 else web.damping
+            source, via = web.direct.source_of(at, value, leaving, damping), None
             if source is None:
-                entity = web.down.source_of(at, value, at_entity[:, k])
+                entity = web.down.source_of(at, value, at_entity[k])
                 assert entity is not None
                 via = web.entities[entity]
-                source = web.up.source_of(entity, at_entity[entity, k], leaving, float(web.entity_damping[entity]))
+                source = web.up.source_of(
+                    entity, at_entity[k, entity], leaving, damping, float(web.entity_damping[entity])
+                )
                 assert source is not None
             hops.append(Hop(ids[source], ids[at], via, match * float(value)))
             at = source

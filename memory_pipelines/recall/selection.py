@@ -11,7 +11,6 @@ import numpy as np
 from memory_pipelines.model import HIGH_ABOVE
 from memory_pipelines.recall.bm25 import Mask
 from memory_pipelines.recall.snapshot import Snapshot
-from memory_pipelines.recall.text import one_line
 
 MAX_ITEMS = 15
 SESSION_START = 3
@@ -85,7 +84,7 @@ def _fill(
         if len(chosen) >= limit:
             passed_over.append((row, "limit"))
             continue
-        said = one_line(snapshot.rows[row].summary) or snapshot.rows[row].memory_id
+        said = snapshot.sentence(row)
         if said in told:
             passed_over.append((row, "duplicate"))
         elif successors.get(row, row) not in (row, *chosen):

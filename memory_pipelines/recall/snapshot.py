@@ -25,6 +25,7 @@ from memory_pipelines.recall.columns import Columns, Floats
 from memory_pipelines.recall.context import Context
 from memory_pipelines.recall.instants import Ints, micros
 from memory_pipelines.recall.pack import Pack, in_order
+from memory_pipelines.recall.text import one_line
 from memory_pipelines.stores.base import Person, StoredMemory
 
 MAX_SNAPSHOTS = 128
@@ -76,6 +77,9 @@ class Snapshot:
         """Which rows are in each language."""
         counts = {name: int(mask.sum()) for name, mask in self.by_language.items()}
         self.language = "zh" if counts.get("zh", 0) > counts.get("en", 0) else "en"
+        self._sentences: dict[int, str] = {}
+        self.costs: dict[tuple[int, str, bool], float] = {}
+        """Prompt tokens of a row's line by language and whether it is superseded, as far as they were counted."""
         self.words = Bm25([(pack.columns.words, at) for pack, at in self.parts])
         self.claims = Bm25([(pack.columns.claims, at) for pack, at in self.parts])
 
@@ -101,6 +105,14 @@ class Snapshot:
     def by_entry(self) -> dict[str, int]:
         pairs = zip(self.memory_ids, self._strings("versions"), strict=True)
         return {f"{memory}.{version}": i for i, (memory, version) in enumerate(pairs)}
+
+    def sentence(self, row: int) -> str:
+        """The row's summary on one line, or its id."""
+        found = self._sentences.get(row)
+        if found is None:
+            memory = self.rows[row]
+            found = self._sentences[row] = one_line(memory.summary) or memory.memory_id
+        return found
 
     @cached_property
     def context(self) -> Context:

@@ -8,6 +8,7 @@ links that were wrong: to everybody it is then as if the link had never been.
 """
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -15,7 +16,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from memory_pipelines.errors import PermanentError
 from memory_pipelines.model import Owner, device_subject, iso, stable_hash, user_subject, utc
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.statements import translated
+from memory_pipelines.stores.statements import reading, translated
 
 DEVICE = device_subject("")
 USER = user_subject("")
@@ -25,6 +26,22 @@ _LINKS = schema.identity_links
 _SECOND = timedelta(seconds=1)
 
 
+def _linked() -> sa.Select[Any]:
+    """Devices of a user that are linked to nobody else."""
+    other = _LINKS.alias()
+    shared = sa.exists().where(
+        other.c.device_owner == _LINKS.c.device_owner,
+        other.c.user_owner != _LINKS.c.user_owner,
+        other.c.unlinked_at.is_(None),
+    )
+    of_user = (_LINKS.c.user_owner == sa.bindparam("user"), _LINKS.c.tenant == sa.bindparam("of_tenant"))
+    return sa.select(_LINKS.c.device_subject).where(*of_user, _LINKS.c.unlinked_at.is_(None), ~shared)
+
+
+_LINKED = _linked()
+"""Built once: every recall runs it, and to build it takes longer than to run it."""
+
+
 class IdentityLinks:
     """Links of devices and users over an engine of ``database.connect``. Every call is one statement.
 
@@ -32,6 +49,7 @@ class IdentityLinks:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
+        self._reading = reading(engine)
 
     def link(self, device: Owner, user: Owner, at: datetime) -> None:
         """The user logged in on the device at ``at``; nothing changes while the two are linked.
@@ -68,17 +86,9 @@ class IdentityLinks:
         A device that is logged out sees its own memories only."""
         if not owner.subject.startswith(USER):
             return (owner,)
-        other = _LINKS.alias()
-        shared = sa.exists().where(
-            other.c.device_owner == _LINKS.c.device_owner,
-            other.c.user_owner != _LINKS.c.user_owner,
-            other.c.unlinked_at.is_(None),
-        )
-        query = sa.select(_LINKS.c.device_subject).where(
-            _LINKS.c.user_owner == owner.key, _LINKS.c.tenant == owner.tenant, _LINKS.c.unlinked_at.is_(None), ~shared
-        )
-        with translated(), self._engine.begin() as connection:
-            devices = sorted(connection.execute(query).scalars())
+        with translated(), self._reading.connect() as connection:
+            named = {"user": owner.key, "of_tenant": owner.tenant}
+            devices = sorted(connection.execute(_LINKED, named).scalars())
         return owner, *(Owner(owner.tenant, device) for device in devices)
 
     def shared(self, device: Owner) -> bool:

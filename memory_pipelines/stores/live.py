@@ -19,7 +19,7 @@ from memory_pipelines.model import Owner
 from memory_pipelines.models.base import Embedder
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.base import Hit, Vector, VectorRow, VectorStore
-from memory_pipelines.stores.statements import translated
+from memory_pipelines.stores.statements import reading, translated
 
 LIVE, BUILDING, FORMER = "live", "building", "former"
 SETTING = "MEMORY_PIPELINES_EMBEDDER"
@@ -37,11 +37,20 @@ class Embedded:
     dimension: int
 
 
+_IN_STATE = (
+    sa.select(*(_TABLE.c[name] for name in Embedded.__dataclass_fields__), _TABLE.c.since)
+    .where(_TABLE.c.state == sa.bindparam("as"))
+    .order_by(_TABLE.c.collection)
+)
+"""Built once: every recall runs it, and to build it takes longer than to run it."""
+
+
 class CollectionRegister:
     """The rows of ``collections``. Raises StoreUnavailableError where the database does not answer."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
+        self._reading = reading(engine)
 
     def live(self) -> Embedded | None:
         """The collection that is read; None before the first one."""
@@ -84,10 +93,8 @@ class CollectionRegister:
             connection.execute(_TABLE.delete().where(_TABLE.c.collection == collection, _TABLE.c.state != LIVE))
 
     def _in(self, state: str) -> list[tuple[Embedded, datetime]]:
-        names = [_TABLE.c[name] for name in Embedded.__dataclass_fields__]
-        query = sa.select(*names, _TABLE.c.since).where(_TABLE.c.state == state).order_by(_TABLE.c.collection)
-        with translated(), self._engine.begin() as connection:
-            return [(Embedded(*row[:-1]), row[-1]) for row in connection.execute(query)]
+        with translated(), self._reading.connect() as connection:
+            return [(Embedded(*row[:-1]), row[-1]) for row in connection.execute(_IN_STATE, {"as": state})]
 
 
 class LiveVectors:

@@ -19,7 +19,7 @@ MOST = 127
 STEPS = 2.0**30
 """A query's components are multiples of 1 / STEPS: sums of their products with whole numbers fit a 64-bit float, so
 they are exact, and equal vectors have equal cosines wherever they stand."""
-AT_ONCE = 512
+AT_ONCE = 128
 """Rows that are widened together: they stay in the processor's cache."""
 
 Int8s = NDArray[np.int8]

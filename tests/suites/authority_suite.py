@@ -125,9 +125,7 @@ class AuthoritySuite:
         assert authority.person(owner, LATER + timedelta(days=9)).suppressed == frozenset()
         assert authority.person(Owner("another", owner.subject), AT).suppressed == frozenset()
 
-    def test_without_an_as_of_it_is_now(
-        self, authority: PostgresAuthority, engine: sa.Engine, owner: Owner
-    ) -> None:
+    def test_without_an_as_of_it_is_now(self, authority: PostgresAuthority, engine: sa.Engine, owner: Owner) -> None:
         ids = self.show(authority, owner, 1, 2)
         with engine.begin() as connection:
             past, future = AT.replace(year=2000), AT.replace(year=2900)
