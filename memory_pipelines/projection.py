@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from memory_pipelines.lifecycle.plan import claim_of, is_current, is_marked
+from memory_pipelines.lifecycle.scores import Denials
 from memory_pipelines.lifecycle.tiers import Life, Profile, next_move, tier_of
 from memory_pipelines.lifecycle.tiers import profile as life_profile
 from memory_pipelines.model import MemoryType, Owner, Permanence, Tier, canonical_json, memory_id
@@ -39,6 +40,7 @@ class _Past:
     admitted: Mapping[str, datetime]
     horizons: Mapping[str, timedelta]
     markers: Mapping[str, Collection[tuple[str, str]]]
+    denials: Mapping[str, Denials]
 
 
 def owner_states(
@@ -55,16 +57,18 @@ def owner_states(
     admitted: Mapping[str, datetime] = _NOTHING,
     horizons: Mapping[str, timedelta] = _NOTHING,
     markers: Mapping[str, Collection[tuple[str, str]]] = _NOTHING,
+    denials: Mapping[str, Denials] = _NOTHING,
 ) -> list[OwnerState]:
     """The whole visible state of each owner key in ``owners``; one without rows shall show nothing.
 
     ``known``: owners that were published before, to name those that have no rows any more. By memory id:
-    ``accesses``, ``related`` nodes, and when it was ``admitted`` (one that was not yet: at ``as_of``). By owner
+    ``accesses``, ``related`` nodes, when it was ``admitted`` (one that was not yet: at ``as_of``), and ``denials``: a
+    memory is trusted less by the share of its uses that were denied. By owner
     key: ``horizons``, and ``markers`` (turn id, claim) of what age has deleted: such a memory is not shown again,
     unless it has become a current fact or permanent, which nothing deletes by age.
     """
     rows, links, events = _by_owner(memories), _by_owner(edges), _by_owner(slices)
-    ages, past = life_profile(profile), _Past(accesses, related, admitted, horizons, markers)
+    ages, past = life_profile(profile), _Past(accesses, related, admitted, horizons, markers, denials)
     states = []
     for key in sorted(owners):
         own = rows.get(key, [])
@@ -171,7 +175,9 @@ def _state(
     for memory in sorted(memories, key=lambda m: str(m["memory_id"])):
         life = _life(memory, as_of, cited, past)
         if life.lasts or not _deleted(memory, past):
-            shown.append(_draft(memory, tier_of(life, as_of, ages)))
+            denied = past.denials.get(memory["memory_id"])
+            trust = memory["trust"] if denied is None else round(memory["trust"] * (1 - denied.rate(as_of)), 4)
+            shown.append(_draft(dict(memory, trust=trust), tier_of(life, as_of, ages)))
     nodes, links = graph_of((d.payload for d in shown if d.tier != Tier.COLD and "graph" in d.payload["stores"]), edges)
     turns = sorted((s["slice_id"], turn) for s in slices for turn in s["own_turn_ids"])
     return OwnerState(owner, shown, nodes, links, turns)

@@ -1,12 +1,14 @@
 """The score of a memory: what the gate gave it, its use, its relations, and time.
 
-Belongs here: the formula, the uses that count as access, the count of relations. Does not belong here: what
-follows from a score (``tiers``, ``plan``).
+Belongs here: the formula, the uses that count as access or as denial, the count of relations. Does not belong here:
+what follows from a score (``tiers``, ``plan``).
 """
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pyarrow as pa
@@ -66,6 +68,39 @@ def access_times(turn_ids: Iterable[str], uses: Uses) -> tuple[datetime, ...]:
     """
     times = {at for turn in turn_ids for at, kind in uses.get(turn, ()) if kind in ACCESS_KINDS}
     return tuple(sorted(times))
+
+
+DENIALS = frozenset({AccessKind.NEGATED, AccessKind.CORRECTED})
+LAST_USES, LEAST_USES = 10, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Denials:
+    """When a memory that was ever denied was presented, and when it was denied, earliest first."""
+
+    presented: tuple[datetime, ...]
+    denied: tuple[datetime, ...]
+
+    def rate(self, as_of: datetime) -> float:
+        """The share of the last 10 uses until ``as_of`` that were denied; 0 of fewer than 3.
+
+        A use is a presentation; a denial is of the latest one before it, and a use of its own where there is none."""
+        uses = [at for at in self.presented if at <= as_of]
+        denied = set()
+        for at in self.denied:
+            if at <= as_of:
+                before = bisect_right(uses, at)
+                denied.add(uses[before - 1] if before else at)
+        last = sorted({*uses, *denied})[-LAST_USES:]
+        return len(denied.intersection(last)) / len(last) if len(last) >= LEAST_USES else 0.0
+
+
+def denials(turn_ids: Iterable[str], uses: Uses) -> Denials | None:
+    """The denials of a memory with these turns, inherited like its accesses; None if there are none."""
+    found = {use for turn in turn_ids for use in uses.get(turn, ())}
+    denied = {at for at, kind in found if kind in DENIALS}
+    presented = {at for at, kind in found if kind == AccessKind.PRESENTED}
+    return Denials(tuple(sorted(presented)), tuple(sorted(denied))) if denied else None
 
 
 def related_nodes(edges: pa.Table) -> dict[str, int]:

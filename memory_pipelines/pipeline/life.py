@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from memory_pipelines.erasure.requests import HIDDEN, requests
 from memory_pipelines.lifecycle.plan import MovePlan, plan_moves
-from memory_pipelines.lifecycle.scores import access_times, related_nodes
+from memory_pipelines.lifecycle.scores import Denials, access_times, denials, related_nodes
 from memory_pipelines.pipeline.lock import uses_lake
 from memory_pipelines.pipeline.packs import pack_owners
 from memory_pipelines.projection import INSIGHT, SLICE_COLUMNS, insight_memories, owner_states
@@ -21,6 +21,8 @@ from memory_pipelines.stores.base import StoredMemory
 from memory_pipelines.stores.publish import OwnerState, Published
 from memory_pipelines.tables import EDGES, MEMORIES, REFLECTIONS, SLICES
 from memory_pipelines.wiring import Platform
+
+NIGHT = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -31,20 +33,24 @@ class Past:
     related: dict[str, int]
     admitted: dict[str, datetime]
     markers: dict[str, frozenset[tuple[str, str]]]
+    denials: dict[str, Denials]
 
 
 def past_of(platform: Platform, owners: Collection[str], memories: pa.Table, edges: pa.Table) -> Past:
     """The past of the owners' memories; ``memories`` and ``edges`` are their derived rows."""
     uses = platform.accesses.by_owner(owners)
-    accesses = {}
+    accesses, denied = {}, {}
     for row in memories.select(["owner", "memory_id", "own_turn_ids"]).to_pylist():
         if row["owner"] in uses:
             accesses[row["memory_id"]] = access_times(row["own_turn_ids"], uses[row["owner"]])
+            if (found := denials(row["own_turn_ids"], uses[row["owner"]])) is not None:
+                denied[row["memory_id"]] = found
     return Past(
         accesses,
         related_nodes(edges),
         platform.authority.admitted(owners),
         platform.accesses.markers(owners),
+        denied,
     )
 
 
@@ -83,6 +89,7 @@ def publish_owners(platform: Platform, owners: Collection[str], as_of: datetime,
         related=past.related,
         admitted=past.admitted,
         markers=past.markers,
+        denials=past.denials,
     )
     by_bucket: dict[int, list[OwnerState]] = defaultdict(list)
     for state in states:
@@ -131,7 +138,8 @@ def move_tiers(platform: Platform, nights: Sequence[datetime]) -> list[MovePlan]
         for deletion in plan.deletions:
             platform.accesses.mark_deleted(deletion.owner, deletion.turn_ids, deletion.claim, as_of)
         changed = {m.memory_id for m in plan.moves} | {d.memory_id for d in plan.deletions}
-        concerned = {m.owner.key for m in memories if m.memory_id in changed or _is_over(m, as_of)}
+        doubted = {name for name, denied in past.denials.items() if denied.rate(as_of) != denied.rate(as_of - NIGHT)}
+        concerned = {m.owner.key for m in memories if m.memory_id in changed | doubted or _is_over(m, as_of)}
         if concerned:
             publish_owners(platform, concerned, as_of)
             memories = platform.authority.everything_visible()  # a night of the past brings back what is over by now

@@ -9,8 +9,9 @@ from pipeline_world import cut, derive_all, in_memory
 from quarter_world import clock, copied, said, write_rows
 
 from memory_pipelines.errors import InputError, StoreUnavailableError
-from memory_pipelines.model import Owner, day_start
+from memory_pipelines.model import Owner, day_of, day_start
 from memory_pipelines.pipeline import files
+from memory_pipelines.pipeline.life import move_tiers
 from memory_pipelines.recall import Answer
 from memory_pipelines.recall.feedback import SUPPRESSED
 from memory_pipelines.stores.base import AccessKind, StoredMemory
@@ -259,3 +260,23 @@ def test_memories_of_other_turns_stay(platform: Platform) -> None:
         person = platform.authority.person(Owner("default", subject))
         assert person.suppressed == wrong_ids(platform, subject)
         assert len(shown) > len(person.suppressed)
+
+
+def test_a_memory_that_is_denied_again_and_again_is_trusted_less_after_the_night(platform: Platform) -> None:
+    """Each denial is of one showing; when the suppressions have ended it ranks below what was not denied."""
+    owner = Owner("default", "u:bea")
+    (name,) = {m.memory_id for m in platform.authority.visible(owner) if m.predicate} & wrong_ids(platform, "u:bea")
+    trust = platform.authority.shown([name])[0].trust
+    for month in range(3):
+        clock(platform, NOW + month * timedelta(days=31))
+        assert name in {item.memory.memory_id for item in ask(platform, "u:bea", "What is my name?").items}
+        platform.feedback.tell(AccessKind.NEGATED, [name], tenant="default", subject="u:bea")
+    end = NOW + timedelta(days=62)
+    nights = [day_start(day_of(end - timedelta(days=1))), day_start(day_of(end + timedelta(days=1)))]
+    move_tiers(platform, nights[:1])
+    assert platform.authority.shown([name])[0].trust == trust, "two showings are too few"
+    move_tiers(platform, nights[1:])
+    assert platform.authority.shown([name])[0].trust == 0
+    platform.ledger.touch_everybody()
+    derive_all(platform)
+    assert platform.authority.shown([name])[0].trust == 0, "and it stays so when it is derived again"

@@ -26,7 +26,7 @@ def test_nothing_runs_by_itself() -> None:
     repository = build_defs().get_repository_def()
     schedules = {schedule.name: schedule for schedule in repository.schedule_defs}
     expected = {"daily", "nightly_tiers", "weekly_reflections", "quarterly_retraining", "daily_health", "weekly_sweep"}
-    expected |= {"nightly_upkeep", "nightly_store_check"}
+    expected |= {"daily_landing", "nightly_upkeep", "nightly_store_check"}
     assert set(schedules) == expected
     sensors = {sensor.name for sensor in repository.sensor_defs}
     assert sensors >= {"inbox", "touched_days", "touched_buckets", "approved_erasures"}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_pipelines.lifecycle.scores import MONTH, access_times, related_nodes, score
+from memory_pipelines.lifecycle.scores import MONTH, Denials, access_times, denials, related_nodes, score
 from memory_pipelines.tables import EDGES
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
@@ -92,3 +92,34 @@ def test_related_nodes_are_distinct_others() -> None:
     rows = [{"source": s, "target": t, "kind": str(i)} for i, (s, t) in enumerate(pairs)]
     assert related_nodes(pa.Table.from_pylist(rows, schema=EDGES.schema)) == {"a": 2, "b": 1, "entity:x": 1}
     assert related_nodes(EDGES.schema.empty_table()) == {}
+
+
+@pytest.mark.parametrize(
+    ("presented", "denied", "rate"),
+    [
+        ((9, 8), (8,), 0.0),
+        ((9, 8, 7), (7,), 1 / 3),
+        ((9, 8, 7), (6, 6), 1 / 3),
+        ((9, 8, 7), (8.5, 7.5, 6.5), 1.0),
+        ((9, 8), (10,), 1 / 3),
+        ((), (9, 8, 7), 1.0),
+        (tuple(range(20, 0, -1)), (15, 14), 0.0),
+        (tuple(range(20, 0, -1)), (10, 9, 0), 0.3),
+        ((9, 8, 7), (-1,), 0.0),
+    ],
+)
+def test_the_share_of_the_last_ten_uses_that_were_denied(
+    presented: tuple[float, ...], denied: tuple[float, ...], rate: float
+) -> None:
+    found = Denials(tuple(map(ago, presented)), tuple(map(ago, denied)))
+    assert found.rate(NOW) == pytest.approx(rate)
+
+
+def test_denials_are_inherited_by_turn() -> None:
+    uses = {
+        "t1": [(ago(3), "presented"), (ago(2), "negated")],
+        "t2": [(ago(3), "presented"), (ago(1), "corrected"), (ago(1), "echo")],
+        "t3": [(ago(3), "presented")],
+    }
+    assert denials(["t1", "t2"], uses) == Denials((ago(3),), (ago(2), ago(1)))
+    assert denials(["t3", "t9"], uses) is None
