@@ -24,9 +24,10 @@ MARGIN = 0.15
 
 _CLAUSE = re.compile(r"[^。！？!?;；，,\n]+?(?:\.(?=\s|$)|[。！？!?;；，,\n]|$)|[^。！？!?;；，,\n]+")
 _UNSURE = re.compile(
-    r"不(?:太|大)?记得|记不(?:太|大)?(?:清|得|住|起)|想不起|忘(?:了|记)|没(?:什么)?印象|不(?:太)?(?:确定|清楚|知道)|"
+    r"好像|似乎|大概|也许|可能|应该没|[没不].{1,12}吧\s*[。！!，,]?\s*$|不(?:太|大)?记得|记不(?:太|大)?(?:清|得|住|起)|想不起|忘(?:了|记)|没(?:什么)?印象|不(?:太)?(?:确定|清楚|知道)|"
     r"\b(?:do|did|does|ca|can|could|wo)(?:n't|not| not) (?:really |quite |even )?(?:remember|recall|know|think of)\b|"
-    r"\bcannot (?:remember|recall)\b|\b(?:forgot|forgotten|not sure|no idea|no memory)\b",
+    r"\b(?:maybe|perhaps|probably|i think|i guess|might|as far as i)\b|\bcannot (?:remember|recall)\b|"
+    r"\b(?:forgot|forgotten|not sure|no idea|no memory)\b",
     re.I,
 )
 _ASKS = re.compile(r"[?？]\s*$|[吗么嘛]\s*[。！!]?\s*$|(?:没有|没|不是)呢\s*$")
@@ -49,7 +50,8 @@ _IS_NOT_ZH = re.compile(
     r"(?:不(?:是|叫|姓|住在?|在|喜欢|爱|吃|喝|用|养|对|属于?)|对(?=.{1,8}不过敏)|没有(?=[^过]{1,8}$))(?P<what>.{0,20})"
 )
 _NEVER_EN = re.compile(
-    r"\bi(?:'ve| have)? (?:never|(?:did|have|had)(?:n't| not)(?: ever)?)(?: ever| actually| even)? (?P<what>.{2,80})",
+    r"(?:\bi(?:'ve| have)? (?:never|(?:did|have|had)(?:n't| not)(?: ever)?)|^never)(?: ever| actually| even)? "
+    r"(?P<what>.{2,80})",
     re.I,
 )
 _IS_NOT_EN = re.compile(

@@ -116,6 +116,76 @@ def test_what_the_person_brings_up(said: str, used: list[StoredMemory], echoed: 
     assert list(heard(said, used).echoed) == echoed
 
 
+MORE_ZH = [
+    make_memory("rude", "投诉快递员态度差（圆通），要求道歉。", intent="service_complaint"),
+    make_fact("job", "用户在杭州做程序员。", "job", "程序员"),
+    make_fact("sea", "用户对海鲜过敏。", "allergy", "海鲜"),
+    make_memory("member", "咨询会员续费价格。", intent="membership_inquiry"),
+    make_fact("mild", "用户不吃辣。", "diet", "不吃辣"),
+    make_memory("purifier", "下单购买了空气净化器，之后取消了订单。", intent="cancel_order"),
+]
+MORE_EN = [
+    make_memory("gym", "The customer asked to cancel the gym membership.", intent="cancel_subscription"),
+    make_fact("siemens", "The customer works at Siemens as an engineer.", "employer", "Siemens"),
+    make_fact("girls", "The customer has two daughters.", "children", "two daughters"),
+    make_memory(
+        "screen", "The customer reported a broken screen and demanded compensation.", intent="quality_complaint"
+    ),
+    make_fact("coffee", "The customer does not drink coffee.", "diet", "no coffee"),
+    make_fact("berlin", "The customer plans to move to Berlin in June.", "plan", "move to Berlin"),
+]
+
+
+@pytest.mark.parametrize(
+    ("said", "denied"),
+    [
+        ("我没要求过道歉啊", "rude"),
+        ("我从来没投诉过快递员", "rude"),
+        ("我又不是程序员", "job"),
+        ("我不在杭州", "job"),
+        ("我对海鲜并不过敏", "sea"),
+        ("我可没说过我对海鲜过敏", "sea"),
+        ("谁说我要续费了，我没问过会员价格", "member"),
+        ("我没买过空气净化器", "purifier"),
+        ("搞错了吧，我没取消订单", "purifier"),
+        ("不可能，我没下过这个单", "purifier"),
+        ("I have never asked to cancel my gym membership", "gym"),
+        ("That isn't right, I never wanted to cancel the gym", "gym"),
+        ("I don't work at Siemens", "siemens"),
+        ("I am not an engineer at Siemens", "siemens"),
+        ("I have no daughters", "girls"),
+        ("I didn't demand any compensation", "screen"),
+        ("Nope, never reported a broken screen", "screen"),
+        ("I'm not moving to Berlin", "berlin"),
+        ("我的净化器还没发货", ""),
+        ("我没吃海鲜", ""),
+        ("我不吃辣", ""),
+        ("会员我还没续", ""),
+        ("我有没有投诉过快递员？", ""),
+        ("好像没投诉过吧，记不清了", ""),
+        ("大概没要求过道歉吧", ""),
+        ("我不做程序员了", ""),
+        ("别取消订单", ""),
+        ("我不想再跟圆通说话", ""),
+        ("快递员没道歉", ""),
+        ("I don't drink coffee", ""),
+        ("I haven't got my compensation", ""),
+        ("I don't work at Siemens any more", ""),
+        ("Did I never ask to cancel my gym membership?", ""),
+        ("I can't remember reporting a broken screen", ""),
+        ("Maybe I never asked to cancel the gym", ""),
+        ("My daughters don't like the gym", ""),
+        ("I have not moved to Berlin yet", ""),
+        ("Please don't cancel the gym membership today", ""),
+        ("The screen is not broken any longer", ""),
+        ("I don't have time now", ""),
+    ],
+)
+def test_sentences_written_after_the_rules(said: str, denied: str) -> None:
+    used = MORE_EN if said.isascii() else MORE_ZH
+    assert heard(said, used).denied == ((denied,) if denied else ())
+
+
 def test_nothing_was_used() -> None:
     assert heard("我没投诉过物流", []) == heard("That's wrong.", [])
     assert heard("我没投诉过物流", []).denied == ()
