@@ -1,5 +1,6 @@
 """The reward model, by quarter: what it learns from, the challenger, and who is champion after it."""
 
+from dataclasses import asdict
 from datetime import datetime
 
 import dagster as dg
@@ -7,12 +8,20 @@ import dagster as dg
 from assets.base import day_manifest
 from assets.derived import decision_impact
 from assets.partitions import OWNERS, QUARTERS
+from assets.previews import picture
 from memory_pipelines.pipeline import reward
+from memory_pipelines.quality.distribution import summarise
 from memory_pipelines.quality.suites import SuiteResult
 from memory_pipelines.wiring import Platform
 from resources.platform import PlatformResource
 
 ONE_BY_ONE = dg.BackfillPolicy.multi_run(1)
+SHOWN_PROMOTIONS = 10
+IMPACT_CHECKS = (
+    dg.AssetCheckKey(decision_impact.key, "impact_distribution"),
+    dg.AssetCheckKey(dg.AssetKey("memory_health"), "impact_skew"),
+)
+"""Checks of the impacts in use: one that fails asks for a retraining."""
 
 
 def end_of(context: dg.AssetExecutionContext, platform: Platform) -> datetime:
@@ -39,9 +48,15 @@ def reward_training_rows(context: dg.AssetExecutionContext, memory: PlatformReso
 
 
 @dg.asset_check(asset=reward_training_rows, blocking=True)
+def behaviour_is_sound(memory: PlatformResource) -> dg.AssetCheckResult:
+    """Great Expectations on the behaviour of the last 90 days: keys, times, amounts, known kinds."""
+    return suite_check(reward.check_behaviour(memory.platform), memory.platform)
+
+
+@dg.asset_check(asset=reward_training_rows, blocking=True)
 def features_are_sound(memory: PlatformResource) -> dg.AssetCheckResult:
     """Great Expectations on the features: ranges, nothing from the future, no column that vanished."""
-    return suite_check(reward.check_training_rows(memory.platform))
+    return suite_check(reward.check_training_rows(memory.platform), memory.platform)
 
 
 @dg.asset(
@@ -70,11 +85,14 @@ def reward_model(context: dg.AssetExecutionContext, memory: PlatformResource) ->
             "auc": metrics.auc,
             "brier": metrics.brier,
             "calibration_error": metrics.calibration_error,
-            "calibration": dg.MetadataValue.md(
-                plots.markdown("Calibration", plots.calibration_curve(metrics.calibration))
+            "calibration": picture("Calibration", plots.calibration_curve(metrics.calibration)),
+            "impact_histogram": picture("Impact", plots.impact_histogram(trained.scores)),
+            "feature_gain": picture("Gain", plots.feature_gain(metrics.gain)),
+            "by_intent": dg.MetadataValue.table(
+                [dg.TableRecord({"intent": name, **asdict(found)}) for name, found in metrics.intents.items()],
+                _BY_INTENT,
             ),
-            "impact_histogram": dg.MetadataValue.md(plots.markdown("Impact", plots.impact_histogram(trained.scores))),
-            "feature_gain": dg.MetadataValue.md(plots.markdown("Gain", plots.feature_gain(metrics.gain))),
+            "examples": dg.MetadataValue.md("\n\n".join("```\n" + "\n".join(e) + "\n```" for e in trained.examples)),
         }
     )
 
@@ -97,30 +115,69 @@ def scores_well_distributed(memory: PlatformResource) -> dg.AssetCheckResult:
 def reward_champion(context: dg.AssetExecutionContext, memory: PlatformResource) -> dg.MaterializeResult:
     """Champion against challenger on the same held-out events. A promotion has every subject derived anew."""
     verdict = reward.decide_reward(memory.platform, end_of(context, memory.platform))
-    champion = memory.platform.registry.champion(reward.KIND)
+    registry = memory.platform.registry
+    champion = registry.champion(reward.KIND)
+    history = [
+        dg.TableRecord({"at": found.at.isoformat(), "model": found.model_id, "reason": found.reason})
+        for found in registry.promotions(reward.KIND, SHOWN_PROMOTIONS)
+    ]
     return dg.MaterializeResult(
         metadata={
             "promoted": verdict.promote,
             "reason": verdict.reason,
             "champion": "rules" if champion is None else champion.model_id,
+            **({"promotions": dg.MetadataValue.table(history)} if history else {}),
         }
     )
 
 
 @dg.asset_check(asset=decision_impact)
 def impact_distribution(memory: PlatformResource) -> dg.AssetCheckResult:
-    """Final impacts of 90 days are sound: in range, not almost binary, not collapsed. If not: retrain."""
-    return suite_check(reward.check_live_impacts(memory.platform))
-
-
-def suite_check(result: SuiteResult) -> dg.AssetCheckResult:
-    """A suite's result as a check; failures carry counts, never values."""
+    """Final impacts of 90 days are sound: in range, not almost binary, not collapsed, of no two humps, and spread as
+    over the training range. If not, the sensor ``skewed_impacts`` asks for a retraining."""
+    live = reward.check_live_impacts(memory.platform)
+    found = suite_check(live.suite, memory.platform)
+    summary = summarise(live.impacts)
+    shares = {f"share_{label}": share for label, share in summary.shares.items()}
     return dg.AssetCheckResult(
-        passed=result.passed,
-        severity=dg.AssetCheckSeverity.ERROR,
-        metadata={"rows": result.n, **{failure.name: failure.text for failure in result.failures}},
+        passed=found.passed and not live.problems,
+        severity=found.severity,
+        metadata={
+            **found.metadata,
+            **{problem.name: problem.text for problem in live.problems},
+            **({"deviation": summary.deviation, "mean": summary.mean, **shares} if summary.n else {}),
+        },
     )
 
 
+def suite_check(result: SuiteResult, platform: Platform) -> dg.AssetCheckResult:
+    """A suite's result as a check, with a link to its data docs; failures carry counts, never values."""
+    rows = [{"expectation": name, "found": "holds"} for name in result.held]
+    rows += [{"expectation": failure.name, "found": failure.text} for failure in result.failures]
+    rows += [{"expectation": name, "found": "skipped: too few rows"} for name in result.skipped]
+    docs = reward.write_docs(platform, result)
+    return dg.AssetCheckResult(
+        passed=result.passed,
+        severity=dg.AssetCheckSeverity.ERROR,
+        metadata={
+            "rows": result.n,
+            **{failure.name: failure.text for failure in result.failures},
+            **({"expectations": dg.MetadataValue.table([dg.TableRecord(row) for row in rows])} if rows else {}),
+            **({"data_docs": dg.MetadataValue.url(docs)} if docs else {}),
+        },
+    )
+
+
+_BY_INTENT = dg.TableSchema(
+    columns=[
+        dg.TableColumn("intent", "string"),
+        dg.TableColumn("rows", "int"),
+        dg.TableColumn("auc", "float", description="none where all labels are of one class"),
+        dg.TableColumn("brier", "float"),
+        dg.TableColumn("score", "float", description="mean score, by expected orders"),
+        dg.TableColumn("seen", "float", description="1 − observed / expected orders"),
+    ]
+)
+
 ASSETS = [reward_training_rows, reward_model, reward_champion]
-CHECKS = [features_are_sound, scores_well_distributed, impact_distribution]
+CHECKS = [behaviour_is_sound, features_are_sound, scores_well_distributed, impact_distribution]

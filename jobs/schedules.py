@@ -1,9 +1,13 @@
 """The jobs of the platform with their schedules and sensors. All are off until somebody switches them on."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
+from dagster._core.storage.asset_check_execution_record import (
+    AssetCheckExecutionRecord,
+    AssetCheckExecutionRecordStatus,
+)
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
 from assets import admission, base, derived, landing, life, population, reward, stores, trained, upkeep
@@ -16,6 +20,11 @@ from resources.platform import PlatformResource
 EXCLUSIVE = "memory_pipelines/exclusive"
 """One run at a time per value of this tag (see dagster.yaml): two runs over the same days or buckets would only
 repeat each other's work."""
+
+FAILED = AssetCheckExecutionRecordStatus.FAILED
+DAY = timedelta(days=1)
+RETRAINED_ONCE_IN = timedelta(days=7)
+"""A check that fails each morning is no reason to train each morning."""
 
 land_logs = dg.define_asset_job(
     "land_logs",
@@ -161,9 +170,19 @@ weekly_reflections = dg.build_schedule_from_partitioned_job(
     minute_of_hour=0,
     description="Each Monday, on the week before.",
 )
-quarterly_retraining = dg.build_schedule_from_partitioned_job(
-    reward_job, name="quarterly_retraining", description="On the first day of each quarter, on the quarter before."
+
+
+@dg.schedule(
+    job=reward_job,
+    cron_schedule="0 0 1 1,4,7,10 *",
+    execution_timezone="UTC",
+    description="On the first day of each quarter, on the quarter before.",
 )
+def quarterly_retraining(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+    quarter = QUARTERS.get_partition_key_for_timestamp((context.scheduled_execution_time - DAY).timestamp())
+    return dg.RunRequest(run_key=quarter, partition_key=quarter)
+
+
 daily_health = dg.ScheduleDefinition(
     job=health_job, name="daily_health", cron_schedule="30 5 * * *", description="Each morning."
 )
@@ -238,6 +257,33 @@ def batches_left_open(context: dg.SensorEvaluationContext, memory: PlatformResou
     return dg.RunRequest() if left else dg.SkipReason("no batch was left open")
 
 
+@dg.sensor(
+    job=reward_job,
+    minimum_interval_seconds=3600,
+    description="A failed check of the impacts in use asks for a retraining on what has landed, once a week at most.",
+)
+def skewed_impacts(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+    failed = [record.id for record in _newest(context.instance, reward.IMPACT_CHECKS) if record.status == FAILED]
+    if not failed:
+        return dg.SkipReason("the impacts in use are sound")
+    if max(failed) <= int(context.cursor or 0):
+        return dg.SkipReason("a retraining was asked for since that check failed")
+    now = datetime.now(UTC)
+    before = context.instance.get_run_records(dg.RunsFilter(job_name=reward_job.name), limit=1)
+    if before and now - before[0].create_timestamp < RETRAINED_ONCE_IN:
+        return dg.SkipReason("the reward model was retrained less than a week ago")
+    context.update_cursor(str(max(failed)))
+    return dg.RunRequest(
+        run_key=f"failed-check-{max(failed)}", partition_key=QUARTERS.get_partition_key_for_timestamp(now.timestamp())
+    )
+
+
+def _newest(instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> list[AssetCheckExecutionRecord]:
+    """Of each check that was evaluated, the newest evaluation."""
+    found = instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
+    return [found[key] for key in keys if key in found]
+
+
 @dg.sensor(minimum_interval_seconds=60, description="Runs whose process has died are failed: they hold up others.")
 def dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     return dg.SkipReason(f"{reap(context.instance)} runs had died")
@@ -302,4 +348,4 @@ SCHEDULES = [
     nightly_upkeep,
     nightly_store_check,
 ]
-SENSORS = [inbox, touched_days, touched_buckets, approved_erasures, batches_left_open, dead_runs]
+SENSORS = [inbox, touched_days, touched_buckets, approved_erasures, batches_left_open, skewed_impacts, dead_runs]

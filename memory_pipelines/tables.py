@@ -256,6 +256,8 @@ IMPACTS = TableSpec(
         occurred_at=TIME,
         decision_impact=pa.float64(),
         impact_final=pa.bool_(),
+        provisional_impact=pa.float64(),
+        scored_by=pa.string(),
         feedback=pa.string(),
         model_set=pa.string(),
         owner=pa.string(),
@@ -268,7 +270,9 @@ IMPACTS = TableSpec(
     ),
     key=("owner", "exchange_id"),
 )
-"""Step 5: decision impact in [0, 1] of each exchange; provisional until its 7 days have closed."""
+"""Step 5: decision impact in [0, 1] of each exchange, in two versions: ``provisional_impact`` knows nothing of the 7
+days after, ``decision_impact`` is the same until they have closed (``impact_final``). ``scored_by`` is the id of a
+reward model, or ``rules``."""
 
 DECISIONS = TableSpec(
     "decisions",
@@ -441,6 +445,7 @@ REWARD_EVENTS = TableSpec(
         expected=pa.float64(),
         observed=pa.float64(),
         label=pa.float64(),
+        annotated=pa.bool_(),
         owner=pa.string(),
         bucket=pa.int32(),
     ),
@@ -449,7 +454,27 @@ REWARD_EVENTS = TableSpec(
     key=("owner", "exchange_id"),
 )
 """What the reward model learns from. ``features`` in the order of ``reward.features.NAMES`` (NaN: not known
-yet); ``expected`` and ``observed`` orders of the 7 days after; ``label`` in [0, 1], null while the window is open."""
+yet); ``expected`` and ``observed`` orders of the 7 days after; ``label`` in [0, 1], null while the window is open,
+unless a human gave it (``annotated``)."""
+
+ANNOTATIONS = TableSpec(
+    "annotations",
+    _schema(
+        tenant=pa.string(),
+        subject=pa.string(),
+        exchange_id=pa.string(),
+        occurred_at=TIME,
+        impact=pa.float64(),
+        source=pa.string(),
+        owner=pa.string(),
+        bucket=pa.int32(),
+    ),
+    partition_by=(),
+    statistics=("source",),
+    key=("owner", "exchange_id", "source"),
+    sort_by="owner",
+)
+"""What humans say the decision impact of an exchange was, in [0, 1]; ``source``: the name of the file that says so."""
 
 SPAN = pa.struct({"start": pa.int32(), "end": pa.int32(), "kind": pa.string()})
 
@@ -491,6 +516,7 @@ ALL = (
     EDGES,
     REFLECTIONS,
     REWARD_EVENTS,
+    ANNOTATIONS,
     LABELLED,
     POPULATION,
 )

@@ -1,4 +1,4 @@
-"""Commands over the gate's decisions: decisions, explain.
+"""Commands over the gate's decisions and what went before them: decisions, explain.
 
 Belongs here: their arguments and printing. Does not belong here: anything another program would want to call.
 """
@@ -17,6 +17,9 @@ def add_commands(commands: Any) -> None:
     command = commands.add_parser("explain", help="why something is remembered, or is not: every part of the decision")
     command.add_argument("--memory", help="a memory id, or how it begins")
     command.add_argument("--sample", type=int, metavar="N", help="instead: N kept memories, drawn at random")
+    command.add_argument(
+        "--impact", metavar="ID", help="instead: why an exchange or an event slice has its decision impact"
+    )
     command.add_argument("--seed", default="", help="with --sample: another draw")
     command.set_defaults(run=_explain)
 
@@ -43,8 +46,10 @@ def _explain(arguments: argparse.Namespace) -> int:
     from memory_pipelines.pipeline.decisions import find_decisions, sample_decisions
     from memory_pipelines.wiring import connect
 
-    if (arguments.memory is None) == (arguments.sample is None):
-        raise InputError("name either --memory or --sample")
+    if sum(given is not None for given in (arguments.memory, arguments.sample, arguments.impact)) != 1:
+        raise InputError("name one of --memory, --sample and --impact")
+    if arguments.impact is not None:
+        return _explain_impact(arguments.impact)
     with connect() as platform:
         if arguments.memory is not None:
             found = find_decisions(platform, arguments.memory)
@@ -54,4 +59,16 @@ def _explain(arguments: argparse.Namespace) -> int:
         raise InputError("no decision was made on such a memory")
     for number, item in enumerate(found):
         print(("\n" if number else "") + "\n".join(explain(item.decision, item.memory, item.places)))
+    return 0
+
+
+def _explain_impact(start: str) -> int:
+    from memory_pipelines.pipeline.impacts import explain_impacts
+    from memory_pipelines.wiring import connect
+
+    with connect() as platform:
+        found = explain_impacts(platform, start)
+    for number, item in enumerate(found):
+        print(("\n" if number else "") + f"{item.exchange_id}  {item.occurred_at:%Y-%m-%d}  {item.stage}")
+        print("\n".join(f"  {line}" for line in item.lines))
     return 0

@@ -28,6 +28,7 @@ from memory_pipelines.erasure.relational import (
 )
 from memory_pipelines.stores import schema
 from memory_pipelines.tables import (
+    ANNOTATIONS,
     BEHAVIOUR,
     DECISIONS,
     EDGES,
@@ -51,6 +52,7 @@ PROJECTIONS: tuple[Place, ...] = (COPIES, Vectors(), Graphs(), ColdObjects())
 LAKE: tuple[Place, ...] = (
     LabelledTexts(),
     OwnedRows(REFLECTIONS),
+    OwnedRows(ANNOTATIONS, "occurred_at"),
     OwnedRows(REWARD_EVENTS, "occurred_at"),
     OwnedRows(EDGES),
     OwnedRows(MEMORIES, "occurred_at"),

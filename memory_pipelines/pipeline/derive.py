@@ -25,8 +25,8 @@ from memory_pipelines.pipeline.lock import uses_lake
 from memory_pipelines.pipeline.quarantine import settle_events
 from memory_pipelines.pipeline.reward import KIND, labelled_events
 from memory_pipelines.projection import VIEW_COLUMNS, next_views
-from memory_pipelines.reward.fit import RewardModel, feature_rows
-from memory_pipelines.reward.labels import reward_events
+from memory_pipelines.reward.fit import RewardModel, provisional
+from memory_pipelines.reward.labels import event_features
 from memory_pipelines.slices.events import (
     History,
     Labelled,
@@ -37,7 +37,7 @@ from memory_pipelines.slices.events import (
 )
 from memory_pipelines.slices.graph.edges import memory_edges
 from memory_pipelines.slices.graph.picture import Portrait, portrait
-from memory_pipelines.slices.impact import score_impacts
+from memory_pipelines.slices.impact import RULES, Stages, score_impacts
 from memory_pipelines.slices.merge import merge_slices
 from memory_pipelines.stores.base import Replace, ReplaceRange
 from memory_pipelines.stores.ledger import Plan
@@ -195,20 +195,21 @@ def score_buckets(platform: Platform, buckets: Sequence[int], *, everything: boo
             as_of=plan.as_of,
             model_set=plan.model_set,
             predicted=None if model is None else _predicted(platform, portion, model),
+            scored_by=RULES if model is None else model.model_id,
         )
         _replace_owners(platform, IMPACTS, portion, impacts)
         scored += impacts.num_rows
     return scored
 
 
-def _predicted(platform: Platform, portion: Portion, model: RewardModel) -> dict[str, float]:
-    """Exchange id → decision impact by the model, at the plan's versions."""
+def _predicted(platform: Platform, portion: Portion, model: RewardModel) -> dict[str, Stages]:
+    """Exchange id → both stages of the decision impact by the model, at the plan's versions."""
     plan = portion.plan
     events = labelled_events(platform, plan.versions, plan.model_set, plan.as_of, portion.where)
     behaviour = settled_events(platform.lake.read(BEHAVIOUR, where=portion.where))
-    rows = reward_events(events, behaviour, plan.as_of)
-    scores = model.predict(feature_rows(rows))
-    return dict(zip(rows["exchange_id"].to_pylist(), scores.tolist(), strict=True))
+    rows, features = event_features(events, behaviour, plan.as_of)
+    stages = zip(model.predict(features).tolist(), model.predict(provisional(features)).tolist(), strict=True)
+    return dict(zip(rows["exchange_id"].to_pylist(), stages, strict=True))
 
 
 @uses_lake

@@ -7,9 +7,10 @@ from datetime import datetime
 
 from memory_pipelines.pipeline.audit import accounts
 from memory_pipelines.pipeline.lock import uses_lake
+from memory_pipelines.pipeline.reward import impacts_in_use
 from memory_pipelines.quality import health
 from memory_pipelines.quality.health import Metric
-from memory_pipelines.tables import DECISIONS, IMPACTS, SLICES
+from memory_pipelines.tables import DECISIONS, SLICES
 from memory_pipelines.wiring import Platform
 
 
@@ -26,8 +27,8 @@ def ripple_activation(platform: Platform, as_of: datetime) -> Metric:
 
 @uses_lake
 def impact_skew(platform: Platform, as_of: datetime) -> Metric:
-    rows = platform.lake.read(IMPACTS, columns=["occurred_at", "impact_final", "decision_impact"])
-    return health.impact_skew(rows, as_of)
+    rows, reference = impacts_in_use(platform)
+    return health.impact_skew(rows, as_of, reference)
 
 
 def sync_latency(platform: Platform, as_of: datetime) -> Metric:

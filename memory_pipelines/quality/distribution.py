@@ -20,6 +20,8 @@ PSI_PRIOR = 0.5
 """Added to the count of every bin, so that an empty one has a finite logarithm."""
 
 Impacts = NDArray[np.float64]
+Histogram = tuple[int, ...]
+"""Counts in the bins of ``PSI_EDGES``."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,13 @@ def summarise(values: ArrayLike, limits: Limits = DEFAULT_LIMITS) -> Summary:
     return Summary(len(impacts), mean, deviation, shares, _too_few(len(impacts), limits))
 
 
+def histogram(values: ArrayLike) -> Histogram:
+    """How many values in [0, 1] lie in each tenth."""
+    return tuple(np.histogram(np.asarray(values, float), PSI_EDGES)[0].tolist())
+
+
 def check_impacts(
-    values: ArrayLike, reference: ArrayLike | None = None, limits: Limits = DEFAULT_LIMITS
+    values: ArrayLike, reference: Histogram | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> list[Problem]:
     """The faults of a distribution of impacts; none is good.
 
@@ -101,17 +108,16 @@ def check_impacts(
         return [Problem("outside", outside, 0, f"{outside} of {len(impacts)} impacts are no numbers in [0, 1]")]
     if len(impacts) < limits.fewest:
         return []
-    known = None if reference is None else np.asarray(reference, float)
-    compared = known is not None and len(known) >= limits.fewest
+    known = reference if reference is not None and sum(reference) >= limits.fewest else None
     return [
         *_deviation(impacts, limits),
         *_labels(summarise(impacts, limits), limits),
         *_two_humps(impacts, limits),
-        *(_drift(impacts, known, limits) if compared and known is not None else ()),
+        *(() if known is None else _drift(histogram(impacts), known, limits)),
     ]
 
 
-def stability_index(values: ArrayLike, reference: ArrayLike) -> float:
+def stability_index(values: Histogram, reference: Histogram) -> float:
     """Population stability index of two samples in [0, 1], in ten bins of equal width.
 
     Σ (p − q) · ln(p / q), where p and q are the shares of a bin, with half a value more in each bin of each side.
@@ -121,8 +127,8 @@ def stability_index(values: ArrayLike, reference: ArrayLike) -> float:
     return round(float(np.sum((p - q) * np.log(p / q))), 4)
 
 
-def _smoothed(values: ArrayLike) -> Impacts:
-    counts = np.histogram(np.asarray(values, float), PSI_EDGES)[0] + PSI_PRIOR
+def _smoothed(histogram: Histogram) -> Impacts:
+    counts = np.array(histogram) + PSI_PRIOR
     shares: Impacts = counts / counts.sum()
     return shares
 
@@ -163,7 +169,7 @@ def _two_humps(impacts: Impacts, limits: Limits) -> Sequence[Problem]:
     return [Problem("two_humps", middle, limits.middle_most, text)]
 
 
-def _drift(impacts: Impacts, reference: Impacts, limits: Limits) -> Sequence[Problem]:
+def _drift(impacts: Histogram, reference: Histogram, limits: Limits) -> Sequence[Problem]:
     index = stability_index(impacts, reference)
     if index <= limits.psi_most:
         return []

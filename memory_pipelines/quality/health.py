@@ -10,10 +10,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pyarrow as pa
-from numpy.typing import ArrayLike
 
 from memory_pipelines.model import MemoryType, Tier
-from memory_pipelines.quality.distribution import DEFAULT_LIMITS, Limits, check_impacts, final_impacts, summarise
+from memory_pipelines.quality.distribution import (
+    DEFAULT_LIMITS,
+    Histogram,
+    Limits,
+    check_impacts,
+    final_impacts,
+    summarise,
+)
 from memory_pipelines.stores.base import AccessKind, StoredMemory
 
 WEEK, MONTH = timedelta(days=7), timedelta(days=30)
@@ -82,7 +88,7 @@ def ripple_activation_rate(memories: Iterable[StoredMemory], uses: Uses, as_of: 
 
 
 def impact_skew(
-    rows: pa.Table, as_of: datetime, reference: ArrayLike | None = None, limits: Limits = DEFAULT_LIMITS
+    rows: pa.Table, as_of: datetime, reference: Histogram | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Metric:
     """Standard deviation of the final impacts of 90 days; alert above .45, and on every other fault of their
     distribution. ``rows``: IMPACTS or SLICES."""

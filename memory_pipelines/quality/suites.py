@@ -7,13 +7,14 @@ A result names expectations and counts rows; it never quotes a value.
 import importlib.resources
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from memory_pipelines.errors import InputError, IntegrityError
+from memory_pipelines.quality.docs import render
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,13 +34,16 @@ class Failure:
 
 @dataclass(frozen=True)
 class SuiteResult:
-    """What a suite found in ``n`` rows. ``skipped``: expectations over distributions, of too few rows."""
+    """What a suite found in ``n`` rows. ``skipped``: expectations over distributions, of too few rows; ``held``: those
+    that held; ``page``: the data docs of this run, HTML without any value of a row (empty if a column is missing)."""
 
     suite: str
     passed: bool
     failures: tuple[Failure, ...]
     n: int
     skipped: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    page: str = field(default="", repr=False, compare=False)
 
 
 def run_suite(name: str, frame: "pd.DataFrame") -> SuiteResult:
@@ -62,7 +66,8 @@ def run_suite(name: str, frame: "pd.DataFrame") -> SuiteResult:
     )
     failed = [_failure(result) for result in found.results if not result.success]
     failures = tuple(sorted(failed, key=lambda failure: wanted.index(failure.name)))
-    return SuiteResult(name, not failures, failures, len(frame), skipped)
+    held = tuple(name for name in wanted if name not in {failure.name for failure in failures})
+    return SuiteResult(name, not failures, failures, len(frame), skipped, held, render(found))
 
 
 def feature_frame(rows: "pa.Table", names: Sequence[str]) -> "pd.DataFrame":

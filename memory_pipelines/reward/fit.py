@@ -11,7 +11,8 @@ alone makes few, which a regression on the clipped label of a single event has.
 Features that say how much a person buys anyway (own rate, orders before, ...) act through E alone: as splits they
 would explain the errors of E. Features that are made of O itself (orders after, repurchase, the 40 % rule) are left
 out too: they would give the label back, chance and all; so would contacts after, since most contacts follow an order.
-Trees start from impact 0, and regularisation pulls them there. Both stages of each event are learned from: with all
+Trees start from impact 0, and regularisation pulls them there; their splits are drawn at random (Geurts, Ernst &
+Wehenkel 2006), which a target that is mostly chance asks for. Both stages of each event are learned from: with all
 features (final) and with those of the window after it unknown (provisional).
 """
 
@@ -27,39 +28,45 @@ from numpy.typing import NDArray
 
 from memory_pipelines.errors import IntegrityError, PermanentError
 from memory_pipelines.model import canonical_json, stable_hash
-from memory_pipelines.reward.features import AFTER, IDLE, NAMES
+from memory_pipelines.reward.features import AFTER, NAMES
 from memory_pipelines.reward.labels import LEAST_EXPECTED
 from memory_pipelines.reward.timeline import Floats, floats
+from memory_pipelines.reward.world import IDLE
 
 if TYPE_CHECKING:
     import lightgbm
 
-FORMAT = 1
+FORMAT = 2
 FALL = 0.4
 """An event whose label is above this has changed what the person then did."""
 MIN_EVENTS = 100
+ANNOTATED_WEIGHT = 4.0
+"""A human's label counts like so many orders: more than the one or two of a week, less than certainty."""
 USED = {
     "intent": 0,
     "emotion": -1,
     "before_repeats": 0,
     "visit_change": -1,
-    "after_dwell": -1,
-    "after_bounce": 1,
+    "dwell_change": -1,
+    "bounce_change": 1,
     "after_coupons": -1,
     "after_refunds": 0,
     "after_cancels": 1,
     "after_repeats": 1,
     "churned": 1,
     "compensated": -1,
+    "soon_emotion": -1,
+    "after_emotion": -1,
 }
 """What the model sees, with the sign by which a feature may move impact (0: either way)."""
-ROUNDS = 60
+ROUNDS = 100
 PARAMETERS: dict[str, Any] = {
     "objective": "cross_entropy",
     "learning_rate": 0.05,
-    "num_leaves": 7,
-    "min_data_in_leaf": 60,
-    "lambda_l2": 20.0,
+    "num_leaves": 31,
+    "min_data_in_leaf": 30,
+    "lambda_l2": 10.0,
+    "extra_trees": True,
     "boost_from_average": False,
     "feature_fraction": 0.8,
     "min_data_per_group": 20,
@@ -113,15 +120,30 @@ class RewardModel:
         """
         if not len(features):
             return np.zeros(0)
-        columns = _columns(features, self._parts["intents"], self._parts["used"])
+        columns = _columns(features, self._parts["intents"], self.used)
         share = np.asarray(self.booster.predict(columns, num_threads=1), dtype=np.float64)
         return np.asarray(np.round(np.clip(2 - 1 / np.maximum(share, 0.5), 0, 1), 4), dtype=np.float64)
+
+    @property
+    def used(self) -> list[str]:
+        """The features that the model sees."""
+        names: list[str] = self._parts["used"]
+        return names
+
+    def contributions(self, features: Floats) -> Floats:
+        """Logarithms of the factors that each of ``used``, and last the start, give to the rate ratio m of each row:
+        Shapley values of the trees. Their sum is log m, and impact = 1 − m where that lies in [0, 1]."""
+        if not len(features):
+            return np.zeros((0, len(self.used) + 1))
+        columns = _columns(features, self._parts["intents"], self.used)
+        odds = np.asarray(self.booster.predict(columns, pred_contrib=True, num_threads=1), dtype=np.float64)
+        return -odds
 
     def gain(self) -> dict[str, float]:
         """Share of the total gain of each used feature, largest first."""
         gains = self.booster.feature_importance("gain")
         total = float(gains.sum()) or 1.0
-        shares = {name: round(float(gain) / total, 4) for name, gain in zip(self._parts["used"], gains, strict=True)}
+        shares = {name: round(float(gain) / total, 4) for name, gain in zip(self.used, gains, strict=True)}
         return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -182,10 +204,13 @@ def fit(events: pa.Table) -> RewardModel:
 
 
 def _targets(rows: pa.Table) -> tuple[Floats, Floats]:
-    """Share E / (E + O) and weight E + O; where E is unknown the label stands for it with little weight."""
+    """Share E / (E + O) and weight E + O; a human's label stands for it with much weight, and where E is unknown the
+    fall-back's with little."""
     expected, observed, label = (floats(rows.column(name)) for name in ("expected", "observed", "label"))
     known = ~np.isnan(expected) & (expected + observed > 0)
-    weight = np.where(known, expected + observed, LEAST_EXPECTED)
+    human = pc.fill_null(rows.column("annotated"), False).to_numpy()
+    known &= ~human
+    weight = np.where(known, expected + observed, np.where(human, ANNOTATED_WEIGHT, LEAST_EXPECTED))
     share = np.where(known, expected, 1 / (2 - label)) / np.where(known, weight, 1.0)
     return share, weight
 

@@ -59,11 +59,11 @@ class Timeline:
         """How many moments of the owner are not after ``at``."""
         return self.through(owners, at) - self._starts[owners]
 
-    def last(self, owners: Ints, at: Ints) -> Floats:
-        """Microseconds from the newest moment that is not after ``at`` to ``at``; NaN where there is none."""
+    def last(self, owners: Ints, at: Ints, nth: int = 1) -> Floats:
+        """Microseconds from the ``nth`` newest moment that is not after ``at`` to ``at``; NaN where there is none."""
         found = self.through(owners, at)
-        known = found > self._starts[owners]
-        return self._gap(at, found - 1, known)
+        known = found - nth >= self._starts[owners]
+        return self._gap(at, found - nth, known)
 
     def next(self, owners: Ints, at: Ints) -> Floats:
         """Microseconds from ``at`` to the first moment after it; NaN where there is none."""
@@ -95,9 +95,9 @@ def floats(column: pa.ChunkedArray) -> Floats:
     return np.asarray(pc.fill_null(column.cast(pa.float64()), float("nan")).to_numpy(), dtype=np.float64)
 
 
-def codes(columns: Sequence[pa.ChunkedArray]) -> tuple[list[Ints], int]:
-    """The strings of several columns as codes of one shared, sorted vocabulary, and its size."""
+def codes(columns: Sequence[pa.ChunkedArray]) -> tuple[list[Ints], list[str]]:
+    """The strings of several columns as codes of one shared, sorted vocabulary, and the vocabulary."""
     parts = [column.combine_chunks() for column in columns]
     words = pc.unique(pa.chunked_array(parts, pa.string())).sort()
     found = [np.asarray(pc.index_in(part, value_set=words).to_numpy(zero_copy_only=False)) for part in parts]
-    return [part.astype(np.int64) for part in found], len(words)
+    return [part.astype(np.int64) for part in found], words.to_pylist()

@@ -35,7 +35,13 @@ FEEDBACK = (
 )
 """What followed an event within 7 days, strongest first."""
 
-_BY_KIND = {"churn": "churned", "refund": "refunded", "cancel": "canceled_order", "order": "bought_again"}
+_BY_KIND = {
+    "churn": "churned",
+    "unsubscribe": "churned",
+    "refund": "refunded",
+    "cancel": "canceled_order",
+    "order": "bought_again",
+}
 COMPLAINTS = frozenset({"logistics_complaint", "product_complaint", "service_complaint", "payment_issue"})
 THANKS = frozenset({"thanks", "praise"})
 

@@ -24,6 +24,10 @@ from memory_pipelines.slices.resources import read_yaml
 from memory_pipelines.tables import IMPACTS
 
 _WEEK = timedelta(days=7)
+RULES = "rules"
+"""Who has scored where no model has."""
+Stages = tuple[float, float]
+"""A decision impact by what is known, and the provisional one, which knows nothing of the 7 days after."""
 PRIOR_WEEKS = 4.0
 """The person's own rate is shrunk towards ``PRIOR_RATE`` orders a week as if seen for this long."""
 PRIOR_RATE = 0.5
@@ -50,11 +54,12 @@ def score_impacts(
     *,
     as_of: datetime,
     model_set: str,
-    predicted: Mapping[str, float] | None = None,
+    predicted: Mapping[str, Stages] | None = None,
+    scored_by: str = RULES,
 ) -> pa.Table:
     """IMPACTS rows of all exchanges; ``as_of`` decides which windows are closed.
 
-    ``predicted``: exchange id → decision impact by a reward model; without one the rules score. Talk whose
+    ``predicted``: exchange id → both stages by the reward model ``scored_by``; without one the rules score. Talk whose
     intent has no relevance for decisions at all keeps the impact 0: a model only sees what else happened then."""
     weights = load_weights()
     rows: list[dict[str, Any]] = []
@@ -64,15 +69,19 @@ def score_impacts(
             feedback = feedback_after(event, words, history, as_of)
             for item in event:
                 final = item.started_at + WINDOW <= as_of
-                impact = _impact(item, history, feedback if final else "none", final, weights)
                 if predicted is not None and weights.relevance.get(item.intent, weights.otherwise) > 0:
-                    impact = predicted[item.exchange_id]
+                    impact, provisional = predicted[item.exchange_id]
+                else:
+                    provisional = _impact(item, history, "none", False, weights)
+                    impact = _impact(item, history, feedback, True, weights) if final else provisional
                 rows.append(
                     {
                         **{name: item.row[name] for name in ("tenant", "subject", "exchange_id", "owner", "bucket")},
                         "occurred_at": item.started_at,
                         "decision_impact": impact,
                         "impact_final": final,
+                        "provisional_impact": provisional,
+                        "scored_by": scored_by,
                         "feedback": feedback,
                         "model_set": model_set,
                     }
@@ -81,12 +90,34 @@ def score_impacts(
 
 
 def _impact(item: Labelled, history: History | None, feedback: str, final: bool, weights: Weights) -> float:
-    habit = habit_change(history, item.started_at) if final else 0.0
-    rest = 1 - weights.feedback[feedback]
-    rest *= 1 - weights.habit * habit
-    rest *= 1 - weights.emotion * abs(item.row["emotion_score"])
-    impact: float = round(weights.relevance.get(item.intent, weights.otherwise) * (1 - rest), 4)
-    return impact
+    signs = _signs(item, history, feedback, final, weights)
+    rest = 1.0
+    for sign in signs.values():
+        rest *= 1 - sign
+    return round(weights.relevance.get(item.intent, weights.otherwise) * (1 - rest), 4)
+
+
+def _signs(item: Labelled, history: History | None, feedback: str, final: bool, weights: Weights) -> dict[str, float]:
+    """The signs that are joined by noisy-or."""
+    return {
+        "feedback": weights.feedback[feedback],
+        "habit": weights.habit * (habit_change(history, item.started_at) if final else 0.0),
+        "emotion": weights.emotion * abs(item.row["emotion_score"]),
+    }
+
+
+def rules_in_words(item: Labelled, history: History | None, row: Mapping[str, Any]) -> list[str]:
+    """How the rules came to the impact of an IMPACTS row of the exchange: a line about it, and one for each sign."""
+    weights, final = load_weights(), row["impact_final"]
+    signs = _signs(item, history, row["feedback"] if final else "none", final, weights)
+    relevance = weights.relevance.get(item.intent, weights.otherwise)
+    score = f"decision impact {row['decision_impact']:.2f} by rules"
+    return [
+        f"{score}: {relevance:.2f}, for {item.intent}, of what these signs join to",
+        f"{signs['feedback']:.2f}  what followed: {row['feedback'] if final else 'not known yet'}",
+        f"{signs['habit']:.2f}  change of orders against the person's own habit" + ("" if final else ": not known yet"),
+        f"{signs['emotion']:.2f}  how strongly it was felt ({item.row['emotion_score']:+.2f} of −1 to 1)",
+    ]
 
 
 def habit_change(history: History | None, at: datetime) -> float:

@@ -34,6 +34,15 @@ class ModelRow:
     body: str
 
 
+@dataclass(frozen=True)
+class Promotion:
+    """When a model came into use, and why; a roll-back is one too."""
+
+    at: datetime
+    model_id: str
+    reason: str
+
+
 _COLUMNS = [schema.models.c[field.name] for field in fields(ModelRow)]
 
 
@@ -92,6 +101,14 @@ class ModelRegistry:
         if row.model_id != stable_hash(row.body):
             raise IntegrityError(f"model {row.model_id} is not the hash of its body")
         return row
+
+    def promotions(self, kind: str, most: int) -> list[Promotion]:
+        """The newest promotions and roll-backs of a kind, newest first."""
+        table = schema.promotions
+        statement = sa.select(table.c.at, table.c.model_id, table.c.reason).where(table.c.kind == kind)
+        with translated(), self._engine.connect() as connection:
+            found = connection.execute(statement.order_by(table.c.promotion_id.desc()).limit(most))
+            return [Promotion(*row) for row in found]
 
     def promote(self, kind: str, model_id: str, at: datetime, reason: str) -> None:
         """Bring a model into use; nothing happens if it is. Raises PermanentError if the kind has no such model."""

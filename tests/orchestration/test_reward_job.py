@@ -36,6 +36,7 @@ def test_a_quarter_trains_and_promotes(town: Life) -> None:
     platform, rules = town.platform, town.platform.lake.read(IMPACTS)
     result = town.run("reward_job", QUARTER)
     assert {name: check.passed for name, check in checks(result).items()} == {
+        "behaviour_is_sound": True,
         "features_are_sound": True,
         "scores_well_distributed": True,
     }

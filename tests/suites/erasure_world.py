@@ -30,6 +30,7 @@ from memory_pipelines.stores.relational import PostgresAuthority
 from memory_pipelines.stores.statements import upsert
 from memory_pipelines.tables import (
     ALL,
+    ANNOTATIONS,
     DECISIONS,
     EDGES,
     EMOTIONS,
@@ -281,6 +282,8 @@ def _derive(world: World) -> None:
             made[spec.name].append(label)
         made["impacts"].append(key)
         made["reward_events"].append({k: v for k, v in key.items() if k != "model_set"})
+        human = {"impact": 0.5, "source": "answers.csv"}
+        made["annotations"].append({k: v for k, v in key.items() if k != "model_set"} | human)
         texts = {"text": x["own_text"], "reply_text": x["other_text"], "exchange_ids": [x["exchange_id"]]}
         made["slices"].append(dated | turns | texts | {"slice_id": slice_id})
         made["decisions"].append(dated | {"memory_id": memory_id, "slice_id": slice_id})
@@ -289,7 +292,8 @@ def _derive(world: World) -> None:
         made["edges"].append(own | {"source": memory_id, "target": "entity:x", "kind": "mentions", "weight": 0.5})
         insight = {"insight_id": memory_id, "week": "2024-05-13", "own_turn_ids": x["own_turn_ids"]}
         made["reflections"].append(own | insight | {"text": f"often says: {x['own_text']}"})
-    for spec in (INTENTS, EMOTIONS, ENTITIES, IMPACTS, REWARD_EVENTS, SLICES, DECISIONS, MEMORIES, EDGES, REFLECTIONS):
+    owned = (IMPACTS, REWARD_EVENTS, ANNOTATIONS, SLICES, DECISIONS, MEMORIES, EDGES, REFLECTIONS)
+    for spec in (INTENTS, EMOTIONS, ENTITIES, *owned):
         owners = tuple(sorted({row["owner"] for row in made[spec.name]}))
         world.lake.write(spec, _table(spec, made[spec.name]), [Replace("owner", owners)])
     world.lake.write(LABELLED, _table(LABELLED, [{"source": "l.csv"} | row for row in LABELS]), [])

@@ -7,6 +7,7 @@ import pytest
 
 from memory_pipelines.model import Owner
 from memory_pipelines.quality import health
+from memory_pipelines.quality.distribution import histogram
 from memory_pipelines.quality.health import Metric
 from memory_pipelines.stores.base import StoredMemory
 from memory_pipelines.tables import DECISIONS, IMPACTS, SLICES
@@ -106,7 +107,7 @@ def test_impact_skew() -> None:
     bad = health.impact_skew(impacts(*[0.0] * 50, *[1.0] * 50), NOW)
     assert (bad.value, bad.passed) == (0.5, False)
     assert "almost all nothing or everything" in str(bad.detail["deviation"])
-    drifted = health.impact_skew(impacts(*[i / 100 for i in range(100)]), NOW, reference=[0.1, 0.4] * 50)
+    drifted = health.impact_skew(impacts(*[i / 100 for i in range(100)]), NOW, reference=histogram([0.1, 0.4] * 50))
     assert (drifted.passed, "psi" in drifted.detail) == (False, True)
 
 

@@ -25,7 +25,7 @@ def features(events: list[Row], deeds: list[Row], as_of: datetime | None = None)
 
 def test_names_are_each_in_one_group() -> None:
     assert (*BEFORE, *MOMENT, *AFTER) == NAMES
-    assert len(set(NAMES)) == len(NAMES) == 34
+    assert len(set(NAMES)) == len(NAMES) == 49
 
 
 def test_values_by_hand() -> None:
@@ -56,8 +56,19 @@ def test_values_by_hand() -> None:
             "before_cancels": 0,
             "before_contacts": 2,
             "before_repeats": 1,
-            "since_order_days": 3,
             "weekly_rate": rate,
+            "since_order_days": 3,
+            "orders_so_far": 2,
+            "orders_28": 2,
+            "orders_91": 2,
+            "gap_days": 18,
+            "last_gap_days": 18,
+            "gap_ratio": round(3 / 18, 4),
+            "tenure_days": 21,
+            "visits_28": 3,
+            "since_visit_days": 0.5,
+            "own_hours": 0.8,  # all at 8 in the morning but for the last visit, at 20
+            "value_ratio": 1,
             "rate_change": round((1 - rate) / (2 + rate), 4),
             "emotion": -0.5,
             "intent": intent_code("logistics_complaint"),
@@ -78,10 +89,15 @@ def test_values_by_hand() -> None:
             "repurchase_days": 2.5,
             "habit_change": round((1 - rate) / (2 + rate), 4),
             "visit_change": round((1 - visits) / (2 + visits), 4),
+            "dwell_change": round((20 - 75) / 95, 4),
+            "bounce_change": 0.5,
             "rule_40": 0,
             "beside": 0,
+            "soon_emotion": math.nan,
+            "after_emotion": -0.5,
         },
         abs=1e-9,
+        nan_ok=True,
     )
 
 
@@ -103,6 +119,14 @@ def test_windows_end_at_the_moment_and_just_before_seven_days_after() -> None:
 
 def test_nobody_who_buys_after_the_window_has_bought_again() -> None:
     assert math.isnan(features([event("a")], [deed("order", 7.5)])["repurchase_days"])
+
+
+def test_who_unsubscribes_has_left_and_a_call_is_a_contact() -> None:
+    found = features(
+        [event("a")], [deed("unsubscribe", 1), deed("contact", -1), deed("contact", 2), deed("contact", 3)]
+    )
+    assert (found["churned"], found["before_contacts"], found["after_contacts"]) == (1, 2, 2)
+    assert math.isnan(found["after_emotion"]), "nobody heard them"
 
 
 def test_an_open_window_shows_nothing_of_it() -> None:

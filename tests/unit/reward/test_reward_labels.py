@@ -7,8 +7,8 @@ import pytest
 from reward_world import BASE, Row, behaviour_table, deed, event, events_table, rewarded
 
 from memory_pipelines.model import Owner
-from memory_pipelines.reward.features import build_world, unique_behaviour, unique_events
-from memory_pipelines.reward.labels import MIN_CONTROLS, control_moments
+from memory_pipelines.reward.controls import MIN_CONTROLS, control_moments
+from memory_pipelines.reward.world import build_world, unique_behaviour, unique_events
 
 FAR = BASE + timedelta(days=30)
 RHYTHM = range(-80, 41, 5)
@@ -51,13 +51,33 @@ def test_one_control_a_day_and_person_always_the_same_one() -> None:
 def test_expected_orders_are_those_of_like_people() -> None:
     ann = [deed("order", day) for day in RHYTHM if day <= 0]  # stops after the event
     row = rewarded([event("a", 0.5)], [*crowd(MIN_CONTROLS), *ann], FAR)["a"]
-    assert row["expected"] == pytest.approx(1.5, abs=0.1)  # controls: at an order (1) and a day before (2)
+    # after an order there is one more within 7 days, a day before it there are two: 1.5; on that day all have ordered
+    assert 1 < row["expected"] < 1.4
     assert row["observed"] == 0
     assert row["label"] == 1.0
     went_on = [deed("order", day) for day in RHYTHM]
     row = rewarded([event("a", 0.5)], [*crowd(MIN_CONTROLS), *went_on], FAR)["a"]
     assert row["observed"] == 1
     assert row["label"] == pytest.approx(1 - 1 / row["expected"], abs=1e-3)
+
+
+def test_with_many_controls_the_rhythm_of_like_people_is_expected() -> None:
+    people = [Owner("acme", f"u:{number}") for number in range(100)]
+    shifted = [deed("order", day + n % 5, owner=o) for n, o in enumerate(people) for day in RHYTHM]
+    shifted += [deed("visit", day + n % 5 - 1, owner=o) for n, o in enumerate(people) for day in RHYTHM]
+    ann = [deed(kind, day - (kind == "visit")) for kind in ("order", "visit") for day in RHYTHM if day <= 0]
+    after = rewarded([event("a", 0.01)], [*shifted, *ann], FAR)["a"]["expected"]
+    before = rewarded([event("a", -0.99)], [*shifted, *ann], FAR)["a"]["expected"]
+    assert after == pytest.approx(1, abs=0.15)
+    assert before == pytest.approx(2, abs=0.2)
+
+
+def test_a_persons_own_controls_do_not_decide_what_is_expected_of_them() -> None:
+    usual = [deed("order", day) for day in RHYTHM if day <= 0]
+    later = [deed("order", day) for day in (1, 2, 3, 4)]
+    found = [rewarded([event("a", 0.5)], [*crowd(40), *usual, *more], FAR)["a"] for more in ([], later)]
+    assert found[0]["expected"] == pytest.approx(found[1]["expected"], rel=0.05), "but for the season"
+    assert [row["observed"] for row in found] == [0, 4]
 
 
 def test_more_orders_than_expected_are_no_fall() -> None:

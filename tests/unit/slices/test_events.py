@@ -125,6 +125,7 @@ def test_feedback_strongest_first() -> None:
     rows = [talk("a"), talk("b", 24), talk("c", 30, "praise")]
     deeds = [deed("order", 1), deed("cancel", 2), deed("refund", 3), deed("churn", 4)]
     assert [feedback(rows, deeds[:n]) for n in (4, 3, 2)] == ["churned", "refunded", "canceled_order"]
+    assert feedback([rows[0]], [deed("unsubscribe", 1)]) == "churned"
     assert feedback(rows, deeds[:1]) == "complained_again"
     assert feedback([rows[0], rows[2]], deeds[:1]) == "bought_again"
     assert feedback([rows[0], rows[2]], []) == "thanked"

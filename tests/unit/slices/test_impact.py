@@ -27,6 +27,8 @@ def test_a_row_of_every_column() -> None:
         "occurred_at": BASE,
         "decision_impact": 0.32,  # 1 · (1 − (1 − .4 · .8))
         "impact_final": True,
+        "provisional_impact": 0.32,
+        "scored_by": "rules",
         "feedback": "none",
         "model_set": "base-1",
         "owner": OWNER.key,
@@ -61,11 +63,15 @@ def test_relevance_weighs_the_whole() -> None:
 
 def test_a_model_scores_all_but_talk_without_consequence() -> None:
     rows = [talk("a"), talk("b", intent="greeting")]
-    made = score_impacts(labelled(rows, FAR), {}, as_of=FAR, model_set="base-1", predicted={"a": 0.77, "b": 0.66})
-    assert dict(zip(made["exchange_id"].to_pylist(), made["decision_impact"].to_pylist(), strict=True)) == {
-        "a": 0.77,
-        "b": 0.0,
+    stages = {"a": (0.77, 0.55), "b": (0.66, 0.44)}
+    made = score_impacts(
+        labelled(rows, FAR), {}, as_of=FAR, model_set="base-1", predicted=stages, scored_by="m1"
+    ).to_pylist()
+    assert {row["exchange_id"]: (row["decision_impact"], row["provisional_impact"]) for row in made} == {
+        "a": (0.77, 0.55),
+        "b": (0.0, 0.0),
     }
+    assert {row["scored_by"] for row in made} == {"m1"}
 
 
 def test_provisional_until_seven_days_have_closed() -> None:
@@ -75,6 +81,7 @@ def test_provisional_until_seven_days_have_closed() -> None:
     closed = scored(rows, deeds, after(days=7))["a"]
     assert closed["impact_final"] is True
     assert closed["decision_impact"] > 0.8
+    assert closed["provisional_impact"] == open_["provisional_impact"] == 0.4, "both versions are kept"
 
 
 def test_each_exchange_of_an_event_has_its_own_stage() -> None:
