@@ -74,7 +74,18 @@ def _through(logs: Sequence[Path], scenario: str, truth: dict[str, list[dict[str
 
 
 def _work(platform: "Platform", logs: Sequence[Path]) -> None:
-    from memory_pipelines.pipeline import daily, derive, files
+    from memory_pipelines.pipeline import derive
+
+    label(platform, logs)
+    buckets = list(platform.ledger.touched_buckets())
+    derive.score_buckets(platform, buckets)
+    derive.merge_buckets(platform, buckets)
+    derive.admit_buckets(platform, buckets)
+
+
+def label(platform: "Platform", logs: Sequence[Path]) -> None:
+    """Land the logs, cut and label their days: steps 1 to 4."""
+    from memory_pipelines.pipeline import daily, files
     from memory_pipelines.slices.emotion.score import label_emotions
     from memory_pipelines.slices.entities.find import label_entities
     from memory_pipelines.slices.intent.predict import label_intents
@@ -89,7 +100,3 @@ def _work(platform: "Platform", logs: Sequence[Path]) -> None:
         for spec, step in ((INTENTS, label_intents), (EMOTIONS, label_emotions), (ENTITIES, label_entities)):
             daily.label_days(platform, days, spec, step)
         daily.commit_days(platform, days)
-    buckets = list(platform.ledger.touched_buckets())
-    derive.score_buckets(platform, buckets)
-    derive.merge_buckets(platform, buckets)
-    derive.admit_buckets(platform, buckets)

@@ -1,0 +1,124 @@
+"""How long rows, training and scoring take of a million events.
+
+Belongs here: made-up events and behaviour of the wanted size, and the clock. Does not belong here: whether scores are
+right (``simulator``).
+
+Protocol: events of so many people at random times of a year, four behaviour events for each, a fifth of them orders;
+in the second run one person has all of them. Each step is timed once, wall and processor seconds of this process.
+"""
+
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from memory_pipelines.model import bucket_of, stable_hash
+from memory_pipelines.tables import BEHAVIOUR, TIME
+
+T = TypeVar("T")
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+DAYS = 365
+PER_EVENT = 4
+KINDS = ("order", "visit", "visit", "visit", "coupon")
+INTENTS = ("logistics_complaint", "refund_request", "praise", "product_inquiry", "greeting")
+CATEGORIES = ("fact", "task", "fact", "inquiry", "chit_chat")
+
+
+@dataclass(frozen=True)
+class Step:
+    name: str
+    events: int
+    wall: float
+    processor: float
+
+    @property
+    def per_second(self) -> int:
+        return round(self.events / self.wall)
+
+
+def run(events: int, people: int) -> tuple[list[Step], float]:
+    """Steps, and the peak memory of the process in GB."""
+    from memory_pipelines.reward.fit import feature_rows, fit
+    from memory_pipelines.reward.labels import event_features, reward_events
+
+    said, done = tables(events, people)
+    as_of = START + timedelta(days=DAYS + 8)
+    steps: list[Step] = []
+    rows = _timed(steps, "training rows: features, controls, labels", events, lambda: reward_events(said, done, as_of))
+    if people > 1:
+        model = _timed(steps, "training", events, lambda: fit(rows))
+        features = _timed(steps, "features for scoring", events, lambda: event_features(said, done, as_of)[1])
+        _timed(steps, "scoring", events, lambda: model.predict(features))
+    assert len(feature_rows(rows)) == events
+    return steps, round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)
+
+
+def tables(events: int, people: int) -> tuple[pa.Table, pa.Table]:
+    """Labelled exchanges and behaviour at random; people who complain order half as much for a week."""
+    draw = np.random.default_rng(7)
+    owners = [stable_hash("speed", number) for number in range(people)]
+    said_by, at = draw.integers(0, people, events), _times(draw, events)
+    intent = draw.integers(0, len(INTENTS), events)
+    said = pa.table(
+        {
+            **_who(owners, said_by),
+            "exchange_id": [f"e{number}" for number in range(events)],
+            "occurred_at": at,
+            "intent": np.array(INTENTS)[intent],
+            "category": np.array(CATEGORIES)[intent],
+            "emotion_score": np.round(draw.uniform(-1, 1, events), 4),
+        }
+    )
+    count = events * PER_EVENT
+    kind, by = np.array(KINDS)[draw.integers(0, len(KINDS), count)], draw.integers(0, people, count)
+    names = [f"b{number}" for number in range(count)]
+    filled: dict[str, Any] = {
+        **_who(owners, by),
+        "event_id": names,
+        "kind": kind,
+        "occurred_at": _times(draw, count),
+        "value": np.round(draw.uniform(5, 100, count), 2),
+        "dwell_seconds": np.round(draw.uniform(5, 300, count), 1),
+        "bounce": draw.random(count) < 0.3,
+        "content_hash": names,
+    }
+    columns = [
+        pa.array(filled[field.name], field.type) if field.name in filled else pa.nulls(count, field.type)
+        for field in BEHAVIOUR.schema
+    ]
+    return said, pa.table(columns, schema=BEHAVIOUR.schema)
+
+
+def _who(owners: list[str], by: np.ndarray[Any, Any]) -> dict[str, pa.Array]:
+    key = pa.array(owners).take(pa.array(by))
+    bucket = pa.array([bucket_of(owner, 8) for owner in owners], pa.int32()).take(pa.array(by))
+    return {"tenant": pa.array(["speed"]).take(pa.array(np.zeros(len(by), int))), "subject": key, "owner": key} | {
+        "bucket": bucket
+    }
+
+
+def _times(draw: np.random.Generator, count: int) -> pa.Array:
+    first = int(START.timestamp()) * 1_000_000
+    return pa.array(first + draw.integers(0, DAYS * 86_400 * 1_000_000, count), pa.int64()).cast(TIME)
+
+
+def _timed(steps: list[Step], name: str, events: int, step: Callable[[], T]) -> T:
+    wall, processor = time.perf_counter(), time.process_time()
+    result = step()
+    spent = time.perf_counter() - wall, time.process_time() - processor
+    steps.append(Step(name, events, round(spent[0], 2), round(spent[1], 2)))
+    return result
+
+
+def print_steps(title: str, steps: list[Step], memory: float) -> None:
+    print(f"\n== {title}; peak memory of the process {memory} GB")
+    for step in steps:
+        print(
+            f"{step.name:42} {step.wall:7.1f} s wall {step.processor:7.1f} s processor {step.per_second:10,} events/s"
+        )
