@@ -27,6 +27,35 @@ _TABLE = schema.journal
 _FIELDS = tuple(f.name for f in fields(NotedTurn) if f.name not in ("owner", "position", "known"))
 
 
+_SLICES, _SUPPRESSIONS = schema.slice_turns, schema.suppressions
+_KNOWN = sa.exists().where(
+    _SLICES.c.owner == _TABLE.c.owner, _SLICES.c.turn_id == _TABLE.c.turn_id, _SLICES.c.current
+)  # fmt: skip
+"""Whether the turn is one of the owner's own in a slice that is current."""
+_SUPPRESSED = sa.exists().where(
+    _SUPPRESSIONS.c.owner == _TABLE.c.owner,
+    _SUPPRESSIONS.c.turn_id == _TABLE.c.turn_id,
+    _SUPPRESSIONS.c.until > sa.bindparam("as_of", type_=Instant),
+)
+_MARKS = (  # every recall asks for it: to build it takes longer than to answer it
+    sa.select(
+        _TABLE.c.owner,
+        sa.func.max(_TABLE.c.position),
+        sa.func.count(),
+        sa.func.sum(_TABLE.c.position),
+        sa.func.sum(sa.case((_KNOWN, 1), else_=0)),
+    )
+    .where(_TABLE.c.owner.in_(sa.bindparam("owners", expanding=True)), ~_SUPPRESSED)
+    .group_by(_TABLE.c.owner)
+)
+_TURNS = (
+    sa.select(_TABLE, _KNOWN.label("known"))
+    .where(_TABLE.c.owner == sa.bindparam("owner"), _TABLE.c.tenant == sa.bindparam("tenant"), ~_SUPPRESSED)
+    .order_by(_TABLE.c.occurred_at.desc(), _TABLE.c.position.desc())
+    .limit(sa.bindparam("most"))
+)
+
+
 class TurnJournal:
     """A ``Journal`` over an engine of ``database.connect``. Raises as ``statements.translated`` says."""
 
@@ -53,28 +82,15 @@ class TurnJournal:
     def marks(self, owners: Collection[Owner], as_of: datetime) -> dict[Owner, str]:
         """Owner → mark, in one statement."""
         by_key = {owner.key: owner for owner in owners}
-        position = _TABLE.c.position
-        numbers = (
-            sa.func.max(position),
-            sa.func.count(),
-            sa.func.sum(position),
-            sa.func.sum(sa.case((_known(), 1), else_=0)),
-        )
-        query = sa.select(_TABLE.c.owner, *numbers).where(_TABLE.c.owner.in_(sorted(by_key)), ~_suppressed(as_of))
         with translated(), self._engine.begin() as connection:
-            rows = connection.execute(query.group_by(_TABLE.c.owner)).all()
+            rows = connection.execute(_MARKS, {"owners": sorted(by_key), "as_of": as_of}).all()
         return {by_key[row[0]]: ":".join(str(int(n)) for n in row[1:]) for row in rows}
 
     def turns(self, owner: Owner, most: int, as_of: datetime) -> list[NotedTurn]:
         """The latest ``most`` of the owner's turns."""
-        query = (
-            sa.select(_TABLE, _known().label("known"))
-            .where(_TABLE.c.owner == owner.key, _TABLE.c.tenant == owner.tenant, ~_suppressed(as_of))
-            .order_by(_TABLE.c.occurred_at.desc(), _TABLE.c.position.desc())
-            .limit(most)
-        )
+        of = {"owner": owner.key, "tenant": owner.tenant, "most": most, "as_of": as_of}
         with translated(), self._engine.begin() as connection:
-            return [_noted(row) for row in reversed(connection.execute(query).mappings().all())]
+            return [_noted(row) for row in reversed(connection.execute(_TURNS, of).mappings().all())]
 
     def end(self) -> int:
         """The highest position, once all who are writing have ended: positions do not appear in commit order."""
@@ -100,22 +116,6 @@ class TurnJournal:
         old = _TABLE.delete().where(_TABLE.c.position <= end, _TABLE.c.occurred_at < before)
         with translated(), self._engine.begin() as connection:
             return connection.execute(old).rowcount
-
-
-def _known() -> sa.ColumnElement[bool]:
-    """Whether the turn is one of the owner's own in a slice that is current."""
-    slices = schema.slice_turns
-    return sa.exists().where(
-        slices.c.owner == _TABLE.c.owner, slices.c.turn_id == _TABLE.c.turn_id, slices.c.current
-    )  # fmt: skip
-
-
-def _suppressed(as_of: datetime) -> sa.ColumnElement[bool]:
-    table = schema.suppressions
-    until = sa.bindparam("as_of", as_of, type_=Instant)
-    return sa.exists().where(
-        table.c.owner == _TABLE.c.owner, table.c.turn_id == _TABLE.c.turn_id, table.c.until > until
-    )  # fmt: skip
 
 
 def _row(turn: NotedTurn, at: datetime) -> dict[str, Any]:
