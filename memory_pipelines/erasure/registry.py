@@ -147,6 +147,7 @@ KINDS = (
     Kind("hot", rf"mp:\{{{_HASH}\}}:{_HASH}:(names|v:.+)", COPIES.name),
     Kind("cold", rf"{_HASH}/{_HASH}/{_HASH}\.{_HASH}\.json\.gz", ColdObjects().name),
     Kind("cold", rf"tombstones/{_HASH}\.json", None, "the key and the instant that keep the person from coming back"),
+    Kind("home", "data_docs", None, "pages of Great Expectations: expectations and counts, no value of a row"),
     Kind("home", "lake", None, "the tables above"),
     Kind("home", "servers", None, "the data of the embedded servers: the stores above"),
     Kind("home", "inbox", None, "source files as imported: whoever put them there removes them; see REMAINS"),

@@ -1,6 +1,7 @@
 """What follows from impacts: checks that fire and ask for a retraining, explanations, and labels by humans."""
 
 import csv
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 from quarter_world import LANDED, QUARTER, Life, checks, clock, told
 
+from memory_pipelines import cli, wiring
 from memory_pipelines.definitions import build_defs
 from memory_pipelines.errors import InputError
 from memory_pipelines.pipeline import annotations, reward
@@ -172,3 +174,27 @@ def test_uncertain_events_go_out_and_labels_come_back(life: Life, tmp_path: Path
     annotations.export_uncertain(platform, again, 5)
     with again.open(encoding="utf-8-sig", newline="") as lines:
         assert labels.keys().isdisjoint(row["exchange_id"] for row in csv.DictReader(lines))
+
+
+def test_the_command_line_does_the_same(
+    life: Life, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(wiring, "connect", lambda: nullcontext(life.platform))
+    file = tmp_path / "ask.csv"
+    assert cli.main(["labels", "export", str(file)]) == 1
+    assert "run reward_job first" in capsys.readouterr().err
+    reward.collect_reward_events(life.platform, LANDED)
+    assert cli.main(["labels", "export", str(file), "--rows", "3"]) == 0
+    with file.open(encoding="utf-8-sig", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    with file.open("w", encoding="utf-8", newline="") as lines:
+        writer = csv.DictWriter(lines, rows[0])
+        writer.writeheader()
+        writer.writerows(row | {"impact": "medium"} for row in rows)
+    assert cli.main(["labels", "import", str(file)]) == 0
+    assert "3 decision impacts are in" in capsys.readouterr().out
+    assert cli.main(["explain", "--impact", rows[0]["exchange_id"]]) == 0
+    told = capsys.readouterr().out
+    assert rows[0]["exchange_id"] in told
+    assert "by rules" in told
+    assert cli.main(["explain", "--impact", "ab", "--sample", "1"]) == 1

@@ -140,6 +140,11 @@ def test_rolling_back_goes_one_further_each_time(full: ModelRegistry, engine: sa
     with pytest.raises(PermanentError, match="no earlier model"):
         full.roll_back("reward", at(12))
     assert [model_id for model_id, _ in history(engine)] == [row.model_id for row in (A, B, C, B, A)]
+    newest, before = full.promotions("reward", 2)
+    assert (newest.model_id, newest.at) == (A.model_id, at(11))
+    assert newest.reason.startswith("rolled back at ")
+    assert before.model_id == B.model_id
+    assert full.promotions("intent", 2) == []
 
 
 def test_a_repeated_roll_back_is_one(full: ModelRegistry, engine: sa.Engine) -> None:
