@@ -41,8 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from benchmarks.reward import speed
 
         for title, people in (("20 events a person", max(1, chosen.events // 20)), ("one person", 1)):
-            steps, memory = speed.run(chosen.events, people)
-            speed.print_steps(f"{chosen.events:,} events, {title}", steps, memory)
+            speed.print_steps(f"{chosen.events:,} events, {title}", speed.run(chosen.events, people))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ in the second run one person has all of them. Each step is timed once, wall and 
 
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from memory_pipelines.model import bucket_of, stable_hash
+from memory_pipelines.reward.fit import fit
+from memory_pipelines.reward.labels import event_features, reward_events
 from memory_pipelines.tables import BEHAVIOUR, TIME
 
 T = TypeVar("T")
@@ -42,21 +44,24 @@ class Step:
         return round(self.events / self.wall)
 
 
-def run(events: int, people: int) -> tuple[list[Step], float]:
-    """Steps, and the peak memory of the process in GB."""
-    from memory_pipelines.reward.fit import feature_rows, fit
-    from memory_pipelines.reward.labels import event_features, reward_events
-
+def run(events: int, people: int) -> Iterator[Step]:
+    """The steps, each as it ends."""
     said, done = tables(events, people)
     as_of = START + timedelta(days=DAYS + 8)
-    steps: list[Step] = []
-    rows = _timed(steps, "training rows: features, controls, labels", events, lambda: reward_events(said, done, as_of))
+    rows, step = _timed("training rows: features, controls, labels", events, lambda: reward_events(said, done, as_of))
+    yield step
     if people > 1:
-        model = _timed(steps, "training", events, lambda: fit(rows))
-        features = _timed(steps, "features for scoring", events, lambda: event_features(said, done, as_of)[1])
-        _timed(steps, "scoring", events, lambda: model.predict(features))
-    assert len(feature_rows(rows)) == events
-    return steps, round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)
+        model, step = _timed("training", events, lambda: fit(rows))
+        yield step
+    features, step = _timed("features for scoring", events, lambda: event_features(said, done, as_of)[1])
+    yield step
+    if people > 1:
+        yield _timed("scoring", events, lambda: model.predict(features))[1]
+
+
+def peak_memory() -> float:
+    """Of this process, in GB."""
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)
 
 
 def tables(events: int, people: int) -> tuple[pa.Table, pa.Table]:
@@ -108,17 +113,16 @@ def _times(draw: np.random.Generator, count: int) -> pa.Array:
     return pa.array(first + draw.integers(0, DAYS * 86_400 * 1_000_000, count), pa.int64()).cast(TIME)
 
 
-def _timed(steps: list[Step], name: str, events: int, step: Callable[[], T]) -> T:
+def _timed(name: str, events: int, step: Callable[[], T]) -> tuple[T, Step]:
     wall, processor = time.perf_counter(), time.process_time()
     result = step()
     spent = time.perf_counter() - wall, time.process_time() - processor
-    steps.append(Step(name, events, round(spent[0], 2), round(spent[1], 2)))
-    return result
+    return result, Step(name, events, round(spent[0], 2), round(spent[1], 2))
 
 
-def print_steps(title: str, steps: list[Step], memory: float) -> None:
-    print(f"\n== {title}; peak memory of the process {memory} GB")
+def print_steps(title: str, steps: Iterable[Step]) -> None:
+    print(f"\n== {title}", flush=True)
     for step in steps:
-        print(
-            f"{step.name:42} {step.wall:7.1f} s wall {step.processor:7.1f} s processor {step.per_second:10,} events/s"
-        )
+        seconds = f"{step.wall:7.1f} s wall {step.processor:7.1f} s processor"
+        print(f"{step.name:42} {seconds} {step.per_second:10,} events/s", flush=True)
+    print(f"peak memory of the process {peak_memory()} GB", flush=True)

@@ -92,7 +92,8 @@ def test_both_protocols_run_on_a_made_up_shop(tmp_path: Path) -> None:
 
 
 def test_made_up_events_of_the_speed_are_trained_on_and_scored() -> None:
-    steps, memory = speed.run(3_000, 150)
-    assert [step.name for step in steps][-1] == "scoring"
-    assert all(step.events == 3_000 for step in steps)
-    assert memory > 0
+    steps = list(speed.run(3_000, 150))
+    assert [step.name for step in steps][1::2] == ["training", "scoring"]
+    assert all(step.events == 3_000 and step.processor > 0 for step in steps)
+    assert [step.name for step in speed.run(500, 1)][-1] == "features for scoring"
+    assert speed.peak_memory() > 0
