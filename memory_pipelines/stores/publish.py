@@ -31,8 +31,9 @@ from memory_pipelines.stores.base import (
     VectorStore,
     cold_key,
 )
+from memory_pipelines.stores.batches import Batch, OwnerChange
 from memory_pipelines.stores.quantise import rounded
-from memory_pipelines.stores.relational import Batch, OwnerChange, PostgresAuthority
+from memory_pipelines.stores.relational import PostgresAuthority
 
 BATCH_MEMORIES = 2_000
 """Memories per batch, as far as one owner's are not more: an owner is published whole."""

@@ -6,7 +6,7 @@ finish) as far as they concern this database. Does not belong here: the other st
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from memory_pipelines.errors import TransientError
 from memory_pipelines.model import Owner, Tier
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.base import Person, StoredMemory, cold_key
+from memory_pipelines.stores.batches import Batch, OwnerChange, from_json, to_json
 from memory_pipelines.stores.statements import parts, reading, translated, upsert
 
 _LOCK_SPACE = 7272
@@ -30,37 +31,6 @@ class Visible:
     memory_id: str
     version: str | None
     tier: str
-
-
-@dataclass(frozen=True)
-class OwnerChange:
-    """What one batch does for one owner. ``entry`` = (memory id, version, tier).
-
-    ``show`` become visible, ``hide`` cease to be; ``graph_version`` is the graph that readers use then, and
-    ``old_graph`` the one that they used before.
-    """
-
-    owner: Owner
-    show: tuple[tuple[str, str, str], ...] = ()
-    hide: tuple[str, ...] = ()
-    graph_version: str | None = None
-    old_graph: str | None = None
-    superseded: tuple[tuple[str, str], ...] = ()
-    """(memory id, version) that no reader sees after the commit."""
-    slices: tuple[tuple[str, str], ...] = ()
-    """(slice id, own turn id) of the owner's current slices."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """A publishing batch as recorded: enough to roll it forward or back."""
-
-    batch_id: str
-    bucket: int
-    state: str
-    changes: tuple[OwnerChange, ...] = field(default=())
-    since: datetime | None = field(default=None, compare=False)
-    """When it was begun; None: it is being begun."""
 
 
 class PostgresAuthority:
@@ -306,7 +276,7 @@ class PostgresAuthority:
             "bucket": batch.bucket,
             "state": "preparing",
             "created_at": at,
-            "plan": _to_json(batch.changes),
+            "plan": to_json(batch.changes),
         }
         with translated(), self._engine.begin() as connection:
             upsert(connection, schema.batches, [record])
@@ -428,7 +398,7 @@ class PostgresAuthority:
             query = query.where(table.c.bucket == bucket)
         with translated(), self._engine.begin() as connection:
             rows = connection.execute(query).mappings().all()
-        return [Batch(r["batch_id"], r["bucket"], r["state"], _from_json(r["plan"]), r["created_at"]) for r in rows]
+        return [Batch(r["batch_id"], r["bucket"], r["state"], from_json(r["plan"]), r["created_at"]) for r in rows]
 
     def admitted(self, owners: Collection[str]) -> dict[str, datetime]:
         """Memory id → when it first entered the stores, of everything that the owners ever published."""
@@ -489,34 +459,3 @@ def _stored(owner: Owner, row: Mapping[str, Any]) -> StoredMemory:
     for name in ("entities", "slice_ids", "source_turn_ids", "stores"):
         values[name] = tuple(values[name])
     return StoredMemory(owner=owner, **values)
-
-
-def _to_json(changes: Sequence[OwnerChange]) -> list[dict[str, Any]]:
-    return [
-        {
-            "tenant": c.owner.tenant,
-            "subject": c.owner.subject,
-            "show": c.show,
-            "hide": c.hide,
-            "graph_version": c.graph_version,
-            "old_graph": c.old_graph,
-            "superseded": c.superseded,
-            "slices": c.slices,
-        }
-        for c in changes
-    ]
-
-
-def _from_json(plan: Sequence[Mapping[str, Any]]) -> tuple[OwnerChange, ...]:
-    return tuple(
-        OwnerChange(
-            Owner(c["tenant"], c["subject"]),
-            tuple((m, v, t) for m, v, t in c["show"]),
-            tuple(c["hide"]),
-            c["graph_version"],
-            c["old_graph"],
-            tuple((m, v) for m, v in c["superseded"]),
-            tuple((s, t) for s, t in c["slices"]),
-        )
-        for c in plan
-    )

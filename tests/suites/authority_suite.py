@@ -11,7 +11,8 @@ from memory_pipelines.errors import PermanentError
 from memory_pipelines.model import Owner
 from memory_pipelines.stores import schema, statements
 from memory_pipelines.stores.base import Person, StoredMemory
-from memory_pipelines.stores.relational import Batch, OwnerChange, PostgresAuthority, Visible
+from memory_pipelines.stores.batches import Batch, OwnerChange
+from memory_pipelines.stores.relational import PostgresAuthority, Visible
 
 
 def change(owner: Owner, *memories: tuple[str, str, str], **others: object) -> OwnerChange:
