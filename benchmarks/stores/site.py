@@ -41,14 +41,22 @@ class Site:
 
 
 @contextmanager
-def embedded() -> Iterator[Site]:
-    """The servers that come in wheels, in a home of their own."""
-    from memory_pipelines import local
+def embedded_platform() -> Iterator["Platform"]:
+    """A platform over the servers that come in wheels, in a home of its own."""
     from memory_pipelines.settings import Settings
     from memory_pipelines.wiring import connect
 
     with temporary_home() as home, connect(replace(Settings.load({}), home=str(home))) as platform:
-        found = [server for server in local.status(home) if server.pid is not None]
+        yield platform
+
+
+@contextmanager
+def embedded() -> Iterator[Site]:
+    """The servers that come in wheels."""
+    from memory_pipelines import local
+
+    with embedded_platform() as platform:
+        found = [server for server in local.status(platform.settings.home_path) if server.pid is not None]
         yield _site(platform, {s.name: (s.name, s.pid, s.folder) for s in found})
 
 

@@ -29,6 +29,7 @@ from memory_pipelines.interchange.folder import BucketFolder, DiskFolder, Folder
 from memory_pipelines.interchange.manifest import BackupManifest
 from memory_pipelines.model import Owner
 from memory_pipelines.pipeline.agreement import COLD_KEY
+from memory_pipelines.pipeline.packs import pack_owners
 from memory_pipelines.pipeline.rebuild import by_bucket, remake
 from memory_pipelines.settings import PREFIX
 from memory_pipelines.stores import schema
@@ -115,6 +116,7 @@ def restore(platform: Platform, place: str, *, replace_all: bool = False, withou
         replayed = _erase_again(platform, newer, _names(platform, folder, manifest))
         parts.serve(platform.engine, folder, manifest, newer.keys(), epochs)
         done = {store: _make_anew(platform, store) for store in ("vector", "graph", "cold")}
+        pack_owners(platform)
         for spec in ALL:
             platform.lake.purge(spec)
         parts.pin_versions(platform.engine, platform.lake)

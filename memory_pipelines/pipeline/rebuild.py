@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, TypeVar
@@ -27,6 +27,7 @@ from memory_pipelines.pipeline.life import publish_owners
 from memory_pipelines.pipeline.lock import uses_lake
 from memory_pipelines.pipeline.packs import pack_owners
 from memory_pipelines.projection import embedded_text, graph_of, in_graph
+from memory_pipelines.recall import pack
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, VectorRow, VectorStore, cold_key
 from memory_pipelines.stores.publish import archived_copy, graph_version
@@ -216,7 +217,7 @@ def _authority(platform: Platform) -> Rebuilt:
 def content(platform: Platform, store: str) -> str:
     """Hash of all that a store holds, whatever order it lies in; of the hot store nothing, it is a cache.
 
-    Of the authority: what is visible, not when it was admitted nor how often it changed."""
+    Of the authority: what is visible, not when it was admitted nor how often it changed; of packs all but the epoch."""
     digest = hashlib.blake2b(digest_size=16)
     for item in _CONTENT[store](platform) if store in _CONTENT else ():
         digest.update(canonical_json(item).encode())
@@ -246,7 +247,9 @@ def _cold_content(platform: Platform) -> Iterator[Any]:
 
 def _pack_content(platform: Platform) -> Iterator[Any]:
     for owner in platform.authority.owners():
-        yield [owner.key, hashlib.blake2b(platform.packs.newest(owner) or b"").hexdigest()]
+        raw = platform.packs.newest(owner)
+        held = b"" if raw is None else pack.dump(replace(pack.load(owner, raw), epoch=0))
+        yield [owner.key, hashlib.blake2b(held, digest_size=16).hexdigest()]
 
 
 def _relational_content(platform: Platform) -> Iterator[Any]:

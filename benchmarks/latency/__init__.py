@@ -1,0 +1,1 @@
+"""Latency of a recall, from packs and through the stores."""

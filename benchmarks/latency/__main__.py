@@ -1,0 +1,193 @@
+"""Latency of a recall: ``python -m benchmarks.latency [--sizes 1000 10000] [--callers 1 8 32] [--through packs]``.
+
+Belongs here: the protocol, the tables. Does not belong here: callers (``load``), parts (``legs``).
+
+Protocol: one person a size (``benchmarks.stores.people``: half Chinese, half English, 3.6 edges a memory, a memory in
+20 cold), published by the product's publisher into embedded servers that are started for it, packs made by the job's
+function. Vectors of memories and queries are random directions of the shipped embedder's dimension: a query's vector is
+given, no model runs. 200 queries in turn, of the words that memories are made of. The whole recall is timed, with the
+reads of PostgreSQL and what becomes of it, up to the answer with reasons. *In process*: the person was recalled before.
+*From the hot store*, *from PostgreSQL*: each recall is the first of a new reader. Open loop: calls are due at random at
+half of the throughput that as many callers have, and waiting counts. One process, one run.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from benchmarks.latency.legs import PARTS, Parts
+from benchmarks.latency.load import PERCENTILES, one_by_one, open_loop, percentiles, throughput
+from benchmarks.machine import describe, line
+from benchmarks.stores.people import SENTENCES, THINGS, Directions, Subject, state
+from benchmarks.stores.site import embedded_platform
+from memory_pipelines.models.base import Embedder, Kind, Unrelated, Vectors
+from memory_pipelines.pipeline.packs import pack_owners
+from memory_pipelines.recall import Recall
+from memory_pipelines.recall.source import hot_name
+from memory_pipelines.wiring import Platform
+
+SEED = 7
+QUERIES = 200
+NO_BUDGET = 1_000_000
+FIRST_CALLS = 20
+"""Recalls by new readers: each loads the pack."""
+
+
+class Given:
+    """An embedder whose vectors cost nothing: a direction for each text."""
+
+    def __init__(self, shipped: Embedder) -> None:
+        self.model_id, self.dimension, self.digest = shipped.model_id, shipped.dimension, shipped.digest
+        self.unrelated = Unrelated(0.0, self.dimension**-0.5)
+        self._known: dict[str, Any] = {}
+        self._draw = Directions(self.dimension, SEED)
+
+    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
+        for text in texts:
+            if text not in self._known:
+                self._known[text] = self._draw([text])[0]
+        return np.stack([self._known[text] for text in texts])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.latency", description=(__doc__ or "").partition(":")[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000], help="memories of each person")
+    parser.add_argument("--callers", type=int, nargs="+", default=[1, 8, 32], help="callers at once")
+    parser.add_argument("--through", nargs="+", choices=("packs", "stores"), default=["packs", "stores"])
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each open loop, and of each throughput")
+    chosen = parser.parse_args(argv)
+    print(line(describe()), flush=True)
+    with embedded_platform() as platform:
+        platform.__dict__["embedder"] = Given(platform.embedder)
+        queries = _queries()
+        for size in chosen.sizes:
+            person = _publish(platform, size)
+            _agreement(platform, person, queries)
+            for way in chosen.through:
+                _measure(platform, way, person, queries, chosen.callers, chosen.seconds)
+    print(f"load after {[round(x, 2) for x in os.getloadavg()]}")
+    return 0
+
+
+def reader(platform: Platform, way: str, budget: int | None = None) -> Recall:
+    """A new reader that has recalled nobody yet; ``budget``: other than the setting's."""
+    stores = (platform.authority, platform.vectors, platform.graph, platform.hot, platform.cold, platform.embedder)
+    return Recall(
+        *stores,
+        platform.clock,
+        budget or platform.settings.token_budget,
+        links=platform.links,
+        vault=platform.keyring,
+        searched=platform.searched,
+        packs=platform.packs if way == "packs" else None,
+    )
+
+
+def _publish(platform: Platform, size: int) -> Subject:
+    person = Subject(size, size)
+    platform.publisher.publish(
+        person.owner.bucket(platform.settings.buckets), [state(person, SEED)], platform.clock.now()
+    )
+    done = pack_owners(platform, [person.owner.key])
+    print(f"\n{size:,} memories; the pack has {done.bytes / 1e6:.2f} MB, {done.left_out} memories left out", flush=True)
+    return person
+
+
+def _queries() -> list[str]:
+    draw = Random(SEED)
+    found = []
+    for _ in range(QUERIES):
+        language = draw.choice(("zh", "en"))
+        said = draw.choice(SENTENCES[language]).format(
+            thing=draw.choice(THINGS[language]), number=draw.randint(2, 9999)
+        )
+        found.append(said[: draw.randint(8, 60)])
+    return found
+
+
+def _agreement(platform: Platform, person: Subject, queries: Sequence[str]) -> None:
+    """Of the best 15 through the stores, without a token budget, the share that the pack gives too."""
+    stores, packs = (reader(platform, way, NO_BUDGET) for way in ("stores", "packs"))
+    now, shares = platform.clock.now(), []
+    for query in queries:
+        one, other = (
+            {i.memory.memory_id for i in _ask(recall, person, query, now).items} for recall in (stores, packs)
+        )
+        shares.append(len(one & other) / len(one) if one else float(not other))
+    print(f"best 15 through the stores that the pack gives too: {np.mean(shares):.4f} (n = {len(shares)})", flush=True)
+
+
+def _ask(recall: Recall, person: Subject, query: str, as_of: datetime | None = None) -> Any:
+    return recall.recall(query, tenant=person.owner.tenant, subject=person.owner.subject, as_of=as_of)
+
+
+def _measure(
+    platform: Platform, way: str, person: Subject, queries: Sequence[str], callers: Sequence[int], seconds: float
+) -> None:
+    recall = reader(platform, way)
+
+    def call(number: int) -> object:
+        return _ask(recall, person, queries[number % len(queries)])
+
+    call(0)
+    print(f"{way}, ms at percentiles {PERCENTILES}, one caller, {QUERIES} recalls")
+    _row("in process", one_by_one(call, QUERIES))
+    _row("in process, processor time of the caller", one_by_one(call, QUERIES, time.thread_time))
+    parts = Parts()
+
+    def watched(number: int) -> None:
+        call(number)
+        parts.end_of_call()
+
+    with parts.watching():
+        one_by_one(watched, QUERIES)
+    for name in PARTS:
+        _row(f"  {name}", parts.spent[name])
+    for name, prepare in _firsts(platform, way, person):
+        _row(f"{name} ({FIRST_CALLS} recalls)", _first_calls(platform, way, person, queries, prepare))
+    for count in callers:
+        most = throughput(call, count, seconds)
+        spent = open_loop(call, count, most / 2, seconds)
+        _row(f"{count} callers, open loop at {most / 2:.0f}/s (n = {len(spent)}); throughput {most:.0f}/s", spent)
+
+
+def _firsts(platform: Platform, way: str, person: Subject) -> list[tuple[str, Callable[[], object]]]:
+    """Where a new reader finds the person, and what makes it so."""
+    if way == "stores":
+        return [("rows from PostgreSQL", lambda: platform.hot.delete(person.owner))]
+    epoch = platform.authority.person(person.owner).epoch
+    body = platform.packs.get(person.owner, epoch)
+    if body is None:
+        return []
+    return [
+        ("from the hot store", lambda: platform.hot.put(person.owner, hot_name(epoch), body, 600)),
+        ("from PostgreSQL", lambda: platform.hot.delete(person.owner)),
+    ]
+
+
+def _first_calls(
+    platform: Platform, way: str, person: Subject, queries: Sequence[str], prepare: Callable[[], object]
+) -> list[float]:
+    spent = []
+    for number in range(FIRST_CALLS):
+        prepare()
+        recall, query = reader(platform, way), queries[number]
+        begun = time.perf_counter()
+        _ask(recall, person, query)
+        spent.append(time.perf_counter() - begun)
+    return spent
+
+
+def _row(name: str, spent: Sequence[float]) -> None:
+    print(f"  {name:<62}" + "".join(f"{value:9.2f}" for value in percentiles(spent)), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
