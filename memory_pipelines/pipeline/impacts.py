@@ -38,7 +38,7 @@ class Explained:
 def explain_impacts(platform: Platform, start: str) -> list[Explained]:
     """The exchanges whose id begins with ``start``, or of the event slice of that id; by time.
 
-    Raises InputError for too few digits, and for what is not there."""
+    Raises InputError for too few digits, for what is not there, and for rows of versions that noted no scorer."""
     if start.startswith(SLICE):
         slices = platform.lake.read(SLICES, columns=["exchange_ids"], where=[("slice_id", "=", start)])
         names = [name for row in slices.to_pylist() for name in row["exchange_ids"]]
@@ -55,6 +55,8 @@ def explain_impacts(platform: Platform, start: str) -> list[Explained]:
 
 
 def _explained(platform: Platform, row: dict[str, Any]) -> Explained:
+    if row["scored_by"] is None:
+        raise InputError("this impact was written by an earlier version, which did not note who scored: derive anew")
     plan = platform.ledger.plan(row["bucket"])
     assert plan is not None, "an impact was written by a derivation"
     portion = Portion(plan, (row["bucket"],), (row["owner"],), None)

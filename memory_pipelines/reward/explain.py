@@ -71,10 +71,8 @@ def _sentence(name: str, value: float, intent: str, log: float) -> str:
 
 
 def _words(name: str, value: float) -> str:
-    if math.isnan(value):
-        return f"{WORDS[name][0]}: not known"
-    label, tell = WORDS[name]
-    return f"{label}: {tell(value)}"
+    label, tell = WORDS.get(name, (name.replace("_", " "), _count))  # a former model may see what none sees today
+    return f"{label}: {'not known' if math.isnan(value) else tell(value)}"
 
 
 def _count(value: float) -> str:

@@ -36,7 +36,7 @@ from memory_pipelines.reward.world import IDLE
 if TYPE_CHECKING:
     import lightgbm
 
-FORMAT = 2
+FORMAT = 1
 FALL = 0.4
 """An event whose label is above this has changed what the person then did."""
 MIN_EVENTS = 100

@@ -21,8 +21,10 @@ from memory_pipelines.reward.evaluate import (
     time_split,
     weighted_auc,
 )
+from memory_pipelines.reward.explain import explain
 from memory_pipelines.reward.features import NAMES, intent_code
 from memory_pipelines.reward.fit import (
+    PARAMETERS,
     InsufficientDataError,
     RewardModel,
     feature_rows,
@@ -112,6 +114,20 @@ def test_an_unknown_intent_is_scored(model: RewardModel, others: Simulated) -> N
 def test_another_text_is_refused(body: str) -> None:
     with pytest.raises(IntegrityError, match="no reward model"):
         RewardModel(body).predict(np.zeros((1, len(NAMES))))
+
+
+def test_a_model_of_other_features_goes_on_scoring(people: Simulated, others: Simulated) -> None:
+    """A champion of an earlier release: its text names what it sees."""
+    former = {"intent": 0, "emotion": -1, "after_dwell": -1, "after_bounce": 1, "after_coupons": -1}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("memory_pipelines.reward.fit.USED", former)
+        patch.setitem(PARAMETERS, "monotone_constraints", list(former.values()))
+        model = fit(people.rewards)
+    assert model.used == list(former)
+    features = feature_rows(others.rewards)
+    assert correlation(model.predict(features), others) > 0.4
+    told = explain(model, features, others.rewards["intent"].to_pylist())
+    assert any("after dwell: " in reason.text for found in told for reason in found.reasons)
 
 
 def test_a_broken_booster_is_refused(model: RewardModel) -> None:
