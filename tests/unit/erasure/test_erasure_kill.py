@@ -25,7 +25,7 @@ WRITES = {
     "hot": ("wipe", "delete"),
     "cold": ("delete",),
 }
-STEPS = 94
+STEPS = 97
 
 
 class Steps:
