@@ -40,6 +40,7 @@ from memory_pipelines.tables import (
     INTENTS,
     LABELLED,
     MEMORIES,
+    POPULATION,
     QUARANTINE,
     REFLECTIONS,
     REWARD_EVENTS,
@@ -297,6 +298,8 @@ def _derive(world: World) -> None:
         owners = tuple(sorted({row["owner"] for row in made[spec.name]}))
         world.lake.write(spec, _table(spec, made[spec.name]), [Replace("owner", owners)])
     world.lake.write(LABELLED, _table(LABELLED, [{"source": "l.csv"} | row for row in LABELS]), [])
+    counted = {"snapshot": "20240517-0a", "tenant": ANN.tenant, "key": "likes tea", "subjects": 12}
+    world.lake.write(POPULATION, _table(POPULATION, [counted]), [])
 
 
 def states(world: World, tier: Tier = Tier.HOT) -> list[Any]:
