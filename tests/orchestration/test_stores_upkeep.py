@@ -313,6 +313,8 @@ def test_recall_goes_on_while_a_model_is_changed(served: tuple[Platform, Collect
     threads = [threading.Thread(target=ask) for _ in range(2)]
     for thread in threads:
         thread.start()
+    while answers < 2 and not errors:
+        stop.wait(0.01)
     reembed.reembed(new, timedelta(0))  # also dropped at once
     here = answers
     while answers < here + 4 and not errors:
