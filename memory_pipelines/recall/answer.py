@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from memory_pipelines.recall import prompt
+from memory_pipelines.recall.legs import Leg
 from memory_pipelines.recall.ripple import Path
 from memory_pipelines.recall.snapshot import Validity
 from memory_pipelines.stores.base import StoredMemory
@@ -91,3 +92,8 @@ class Answer:
     def prompt(self) -> str:
         """The text to put before a language model: rules, slices in natural language, the query."""
         return prompt.render(self.query, [item.memory for item in self.items], self.as_of, self.language)
+
+
+def leg_scores(leg: Leg) -> dict[int, LegScore]:
+    """Row → what the leg says of it."""
+    return {f.row: LegScore(leg.name, rank, f.score, f.relevance) for rank, f in enumerate(leg.found, start=1)}

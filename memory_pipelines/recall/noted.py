@@ -15,11 +15,11 @@ import numpy as np
 
 from memory_pipelines.models.base import Embedder
 from memory_pipelines.recall import dense, fusion, prompt, selection, text, times
-from memory_pipelines.recall.answer import Item, LegScore, Reasons
+from memory_pipelines.recall.answer import Item, LegScore, Reasons, leg_scores
 from memory_pipelines.recall.bm25 import Mask
 from memory_pipelines.recall.fusion import Weights
 from memory_pipelines.recall.instants import micros
-from memory_pipelines.recall.legs import Leg, Scored, ranked, ranked_rows
+from memory_pipelines.recall.legs import Scored, ranked, ranked_rows
 from memory_pipelines.recall.snapshot import Snapshot
 from memory_pipelines.recall.why import why
 from memory_pipelines.stores.base import Vector
@@ -108,7 +108,7 @@ def find(
         cost=lambda row: prompt.cost(buffer.rows[row], as_of, language),
     )
     legs = [leg for leg in (ranked_rows("bm25", *lexical), ranked(dense.NAME, near), then) if leg.found]
-    views = {leg.name: _scores(leg) for leg in legs}
+    views = {leg.name: leg_scores(leg) for leg in legs}
     items = tuple(_item(row, buffer, views, scores[row], relevance[row], as_of, language) for row in chosen.chosen)
     named_views = {
         name: tuple((buffer.rows[row].memory_id, score) for row, score in view.items()) for name, view in views.items()
@@ -128,10 +128,6 @@ def unheld(told: Told, snapshot: Snapshot) -> Told:
     if not held:
         return told
     return replace(told, items=tuple(i for i in told.items if held.isdisjoint(i.memory.source_turn_ids)))
-
-
-def _scores(leg: Leg) -> dict[int, LegScore]:
-    return {f.row: LegScore(leg.name, rank, f.score, f.relevance) for rank, f in enumerate(leg.found, start=1)}
 
 
 def _item(

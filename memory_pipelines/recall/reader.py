@@ -16,7 +16,7 @@ from memory_pipelines.errors import PermanentError, StoreUnavailableError
 from memory_pipelines.model import Owner, Tier, utc
 from memory_pipelines.models.base import Embedder
 from memory_pipelines.recall import dense, facts, fusion, noted, prompt, reach, reveal, selection, text, times
-from memory_pipelines.recall.answer import Answer, Explanation, Item, LegScore, Reasons
+from memory_pipelines.recall.answer import Answer, Explanation, Item, LegScore, Reasons, leg_scores
 from memory_pipelines.recall.bm25 import Mask
 from memory_pipelines.recall.buffer import Buffers
 from memory_pipelines.recall.fusion import SHIPPED, Fused, Weights
@@ -272,7 +272,7 @@ class Recall:
         explain: bool,
         told: noted.Told = noted.NOTHING,
     ) -> Answer:
-        views = {leg.name: _leg_scores(leg) for leg in found.legs}
+        views = {leg.name: leg_scores(leg) for leg in found.legs}
         recency = fusion.recency(scope.snapshot.occurred[list(chosen.chosen)], scope.as_of).tolist()
         items = tuple(
             self._item(row, fresh, scope, found, views, explain)
@@ -327,10 +327,6 @@ def _cost(scope: _Scope) -> Callable[[int], float]:
         return found
 
     return cost
-
-
-def _leg_scores(leg: Leg) -> dict[int, LegScore]:
-    return {f.row: LegScore(leg.name, rank, f.score, f.relevance) for rank, f in enumerate(leg.found, start=1)}
 
 
 def _explanation(
