@@ -3,7 +3,7 @@
 from itertools import permutations
 
 import pytest
-from conftest import make_slice
+from admission_world import make_slice
 
 from memory_pipelines.admission.extract import candidates
 from memory_pipelines.model import Owner
