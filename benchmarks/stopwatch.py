@@ -41,6 +41,10 @@ class Spent:
     cpu: float = 0.0
     server_cpu: float = 0.0
 
+    @property
+    def processor(self) -> float:
+        return self.cpu + self.server_cpu
+
     def __add__(self, other: "Spent") -> "Spent":
         return Spent(self.wall + other.wall, self.cpu + other.cpu, self.server_cpu + other.server_cpu)
 

@@ -6,16 +6,19 @@ storing or searching vectors. Larger adapters have modules of their own: ``e5``,
 """
 
 import hashlib
+import os
 import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from memory_pipelines.errors import SettingError
 from memory_pipelines.models.base import Embedder, Kind, Unrelated, Vectors
@@ -27,13 +30,17 @@ ONNX, OPENAI = "onnx:", "openai:"
 E5_SHARE = 0.6
 """Of the cosine of ``e5+use``."""
 SETTING = f"{PREFIX}EMBEDDER"
+SHARED_OUT = 32
+"""Texts that are worth several threads."""
+THREADS = min(4, os.cpu_count() or 1)
 
 
 class UseM3:
     """Google's Universal Sentence Encoder Multilingual v3 (16 languages, 512 numbers) in pure numpy.
 
     One text per call of the model: the last bits of a matrix product change with its shape. About
-    550 texts/s on one core; a batch would give 1,500/s and vectors that depend on the batch.
+    550 texts/s on one core; a batch would give 1,500/s and vectors that depend on the batch. Many texts are
+    shared out among a few threads.
     """
 
     def __init__(self) -> None:
@@ -69,9 +76,20 @@ class UseM3:
     def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
         with self._lock:  # the model loads its tables on first use and keeps them on itself
-            for row, text in zip(rows, texts, strict=True):
-                row[:] = self._model.encode(encodable(text))
+            if len(texts) < SHARED_OUT:
+                self._fill(rows, texts)
+                return rows
+            self._model.encode("")
+            share = -(-len(texts) // THREADS)
+            starts = range(0, len(texts), share)
+            # the model's own limit of threads is the process's: entered and left by several, it would not hold
+            with threadpool_limits(1, "blas"), ThreadPoolExecutor(THREADS) as threads:
+                list(threads.map(lambda i: self._fill(rows[i : i + share], texts[i : i + share]), starts))
         return rows
+
+    def _fill(self, rows: Vectors, texts: Sequence[str]) -> None:
+        for row, text in zip(rows, texts, strict=True):
+            row[:] = self._model.encode(encodable(text))
 
 
 class HashedNgrams:

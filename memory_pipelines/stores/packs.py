@@ -4,8 +4,9 @@ Belongs here: keeping packs, and telling which are not of the current epoch. Doe
 (``recall.pack``), when it is made (``pipeline.packs``).
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -38,31 +39,34 @@ class PackShelf:
     def get(self, owner: Owner, epoch: int) -> bytes | None:
         """The subject's pack, if it is of the epoch."""
         wanted = (_TABLE.c.owner == owner.key, _TABLE.c.tenant == owner.tenant, _TABLE.c.epoch == epoch)
-        return self._body(*wanted)
-
-    def newest(self, owner: Owner) -> bytes | None:
-        """The subject's pack of whatever epoch."""
-        return self._body(_TABLE.c.owner == owner.key, _TABLE.c.tenant == owner.tenant)
-
-    def put(self, pack: Kept) -> bool:
-        """Keep a pack in the place of the subject's former one; False where its epoch is not the current one any more:
-        somebody has published, or the subject is erased."""
-        people = schema.people
-        current = sa.select(people.c.owner).where(people.c.owner == pack.owner.key, people.c.epoch == pack.epoch)
-        row = {
-            "owner": pack.owner.key,
-            "tenant": pack.owner.tenant,
-            "epoch": pack.epoch,
-            "form": pack.form,
-            "size": len(pack.body),
-            "left_out": pack.left_out,
-            "body": pack.body,
-        }
         with translated(), self._engine.begin() as connection:
-            if connection.execute(current.with_for_update(read=True)).first() is None:
-                return False
-            upsert(connection, _TABLE, [row])
-        return True
+            body = connection.execute(sa.select(_TABLE.c.body).where(*wanted)).scalar_one_or_none()
+        return bytes(body) if body else None
+
+    def newest(self, owners: Collection[str]) -> dict[str, bytes]:
+        """Owner key → the subject's pack of whatever epoch."""
+        query = sa.select(_TABLE.c.owner, _TABLE.c.body).where(_TABLE.c.size > 0)
+        with translated(), self._engine.begin() as connection:
+            return {
+                row.owner: bytes(row.body)
+                for part in parts(sorted(owners))
+                for row in connection.execute(query.where(_TABLE.c.owner.in_(part)))
+            }
+
+    def put(self, packs: Sequence[Kept]) -> set[Owner]:
+        """Keep packs in the place of the subjects' former ones; returns whose were kept. One whose epoch is not the
+        current one any more is not: somebody has published, or the subject is erased."""
+        people = schema.people
+        owners = sorted(pack.owner.key for pack in packs)  # the order of publishers: neither waits for the other
+        with translated(), self._engine.begin() as connection:
+            current: dict[str, int] = {}
+            for part in parts(owners):
+                epochs = sa.select(people.c.owner, people.c.epoch).where(people.c.owner.in_(part))
+                held = epochs.order_by(people.c.owner).with_for_update(read=True)
+                current |= {row.owner: row.epoch for row in connection.execute(held)}
+            kept = [pack for pack in packs if current.get(pack.owner.key) == pack.epoch]
+            upsert(connection, _TABLE, [_row(pack) for pack in kept])
+        return {pack.owner for pack in kept}
 
     def clear(self) -> None:
         """Forget everybody's."""
@@ -93,7 +97,14 @@ class PackShelf:
         with translated(), self._engine.begin() as connection:
             return {name: int(value) for name, value in connection.execute(query).mappings().one().items()}
 
-    def _body(self, *wanted: sa.ColumnElement[bool]) -> bytes | None:
-        with translated(), self._engine.begin() as connection:
-            body = connection.execute(sa.select(_TABLE.c.body).where(*wanted)).scalar_one_or_none()
-        return bytes(body) if body else None
+
+def _row(pack: Kept) -> dict[str, Any]:
+    return {
+        "owner": pack.owner.key,
+        "tenant": pack.owner.tenant,
+        "epoch": pack.epoch,
+        "form": pack.form,
+        "size": len(pack.body),
+        "left_out": pack.left_out,
+        "body": pack.body,
+    }

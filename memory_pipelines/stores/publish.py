@@ -164,7 +164,7 @@ class Publisher:
     def _gather(self, states: Sequence[OwnerState], done: Published) -> _Prepared:
         keys = [state.owner.key for state in states]
         pointers = self._authority.pointers(keys)
-        graphs = self._authority.graph_versions(keys)
+        graphs = self._authority.graphs(keys)
         slices = self._authority.current_slices(keys)
         prepared = _Prepared()
         for state in states:

@@ -49,7 +49,7 @@ class AuthoritySuite:
         assert authority.owners() == []
         assert authority.counts() == {"memories": 0, "people": 0, "batches": 0}
         assert authority.redirects(owner, "slice") == []
-        assert authority.people([]) == authority.pointers([]) == authority.graph_versions([]) == {}
+        assert authority.people([]) == authority.pointers([]) == authority.states([]) == authority.visible_of([]) == {}
 
     def test_prepared_is_not_visible_and_committed_is(self, authority: PostgresAuthority, owner: Owner) -> None:
         batch = Batch(
@@ -154,7 +154,11 @@ class AuthoritySuite:
         assert authority.routed("vector")[owner.key] == {f"{m}.v1" for m in hot}
         assert authority.routed("nowhere") == {}
         assert authority.people([owner.key, other.key, "x"]) == {owner.key: owner, other.key: other}
-        assert authority.graph_versions([owner.key, other.key, "x"]) == {owner.key: "g", other.key: None}
+        assert authority.states([owner.key, other.key, "x"]) == {owner.key: (2, "g"), other.key: (1, None)}
+        stranger = Owner("rival", owner.subject)
+        everybody = {one: authority.visible(one) for one in (owner, other, stranger)}
+        assert authority.visible_of([owner, other, stranger]) == everybody
+        assert authority.sizes([owner.key, stranger.key]) == {owner.key: len(everybody[owner])}
         assert authority.pointers([other.key])[other.key] == [
             Visible(str(draft(other, 1).payload["memory_id"]), "v1", "warm")
         ]
@@ -186,7 +190,7 @@ class AuthoritySuite:
         keys = [f"{i:032x}" for i in range(12_000)] + [owner.key]
         assert set(authority.people(keys)) == {owner.key}
         assert set(authority.pointers(keys)) == {owner.key}
-        assert set(authority.graph_versions(keys)) == {owner.key}
+        assert set(authority.states(keys)) == {owner.key}
         assert set(authority.current_slices(keys)) == {owner.key}
 
     @pytest.mark.parametrize("bad", [{"summary": None, "text": "a secret 秘密"}, {"text": "a secret \ud83d 秘密"}])

@@ -1,0 +1,244 @@
+"""What readers see of the authority in PostgreSQL: visible memories, the state of subjects, and where things lie.
+
+Belongs here: reads alone. Does not belong here: what moves the pointers (``relational``).
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from memory_pipelines.clock import SystemClock
+from memory_pipelines.model import Owner, Tier
+from memory_pipelines.stores import schema
+from memory_pipelines.stores.base import Person, StoredMemory, cold_key
+from memory_pipelines.stores.statements import parts, reading, translated
+
+
+class PostgresReads:
+    """Reads of committed state."""
+
+    def __init__(self, engine: sa.Engine, now: Callable[[], datetime] | None = None) -> None:
+        self._engine = engine
+        self._now = now or SystemClock().now
+        # several statements of one read see one state
+        on_postgres = engine.dialect.name == "postgresql"
+        self._snapshots = engine.execution_options(isolation_level="REPEATABLE READ") if on_postgres else engine
+        self._reading = reading(engine)
+
+    def person(self, owner: Owner, as_of: datetime | None = None) -> Person:
+        """The published state of a subject; an unknown one has epoch 0 and nothing visible.
+
+        Suppressions that ended by ``as_of`` (default: now) do not count."""
+        named = {"key": owner.key, "of_tenant": owner.tenant, "as_of": as_of or self._now()}
+        with translated(), self._reading.connect() as connection:
+            rows = connection.execute(_PERSON, named).all()
+        suppressed = frozenset[str]()
+        if any(row.turn_id is not None for row in rows):
+            with translated(), self._snapshots.begin() as connection:
+                rows = connection.execute(_PERSON, named).all()
+                turns = {row.turn_id for row in rows if row.turn_id is not None}
+                suppressed = self._memories_of_turns(connection, owner, turns)
+        if not rows:
+            return Person(owner, 0, None, frozenset())
+        return Person(owner, rows[0].epoch, rows[0].graph_version, suppressed, rows[0].packed is not None)
+
+    def of_turns(self, owner: Owner, turn_ids: Collection[str]) -> frozenset[str]:
+        """Ids of the owner's visible memories with any of these turns."""
+        with translated(), self._engine.begin() as connection:
+            return self._memories_of_turns(connection, owner, set(turn_ids))
+
+    @staticmethod
+    def _memories_of_turns(connection: sa.Connection, owner: Owner, turns: set[str]) -> frozenset[str]:
+        table, pointer = schema.memory_versions, schema.memories
+        on_postgres = connection.dialect.name == "postgresql"
+        each = sa.func.json_array_elements_text if on_postgres else sa.func.json_each
+        source = each(table.c.source_turn_ids).table_valued("value")
+        named: set[str] = set()
+        for part in parts(sorted(turns)):
+            rows = connection.execute(
+                sa.select(table.c.memory_id)
+                .join(pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version))
+                .where(table.c.owner == owner.key, sa.exists().where(source.c.value.in_(part)))
+            )
+            named.update(rows.scalars())
+        return frozenset(named)
+
+    def visible(self, owner: Owner) -> list[StoredMemory]:
+        """All committed memories of the owner, newest ``occurred_at`` first, then by id."""
+        pointer = schema.memories
+        return self._visible(pointer.c.owner == owner.key, pointer.c.tenant == owner.tenant)
+
+    def visible_of(self, owners: Collection[Owner]) -> dict[Owner, list[StoredMemory]]:
+        """All committed memories of each of the owners, in the order of ``visible``; read together."""
+        pointer = schema.memories
+        result: dict[Owner, list[StoredMemory]] = {owner: [] for owner in owners}
+        for part in parts(sorted(owner.key for owner in owners)):
+            for row in self._visible(pointer.c.owner.in_(part)):
+                result[row.owner].append(row)
+        return result
+
+    def sizes(self, owners: Collection[str]) -> dict[str, int]:
+        """Owner key → visible memories."""
+        table = schema.memories
+        query = sa.select(table.c.owner, sa.func.count().label("n")).where(table.c.version.is_not(None))
+        return {row.owner: row.n for row in self._of(query.group_by(table.c.owner), table.c.owner, owners)}
+
+    def states(self, owners: Collection[str]) -> dict[str, tuple[int, str | None]]:
+        """Owner key → epoch, and the graph version that readers use."""
+        table = schema.people
+        query = sa.select(table.c.owner, table.c.epoch, table.c.graph_version)
+        return {row.owner: (row.epoch, row.graph_version) for row in self._of(query, table.c.owner, owners)}
+
+    def everything_visible(self) -> list[StoredMemory]:
+        """All committed memories of everybody, for jobs that plan over all of them."""
+        return self._visible()
+
+    def _visible(self, *conditions: sa.ColumnElement[bool]) -> list[StoredMemory]:
+        table, pointer = schema.memory_versions, schema.memories
+        query = (
+            sa.select(table, pointer.c.tier, pointer.c.admitted_at)
+            .join(pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version))
+            .where(*conditions)
+            .order_by(table.c.occurred_at.desc(), table.c.memory_id)
+        )
+        with translated(), self._engine.begin() as connection:
+            return [
+                _stored(Owner(row["tenant"], row["subject"]), dict(row)) for row in connection.execute(query).mappings()
+            ]
+
+    def counts(self) -> dict[str, int]:
+        """Visible memories by tier and by type, people, and batches under way."""
+        table, pointer = schema.memory_versions, schema.memories
+        joined = sa.select(table.c.memory_type, pointer.c.tier, sa.func.count().label("n")).join(
+            pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version)
+        )
+        result: dict[str, int] = {"memories": 0, "people": 0, "batches": 0}
+        with translated(), self._engine.begin() as connection:
+            for kind, tier, n in connection.execute(joined.group_by(table.c.memory_type, pointer.c.tier)):
+                result["memories"] += n
+                result[kind] = result.get(kind, 0) + n
+                result[tier] = result.get(tier, 0) + n
+            for name, source in (("people", schema.people), ("batches", schema.batches)):
+                result[name] = connection.execute(sa.select(sa.func.count()).select_from(source)).scalar_one()
+        return result
+
+    def shown(self, memory_ids: Collection[str]) -> list[StoredMemory]:
+        """Those of the memories that are visible."""
+        table = schema.memory_versions
+        return [row for part in parts(sorted(memory_ids)) for row in self._visible(table.c.memory_id.in_(part))]
+
+    def stored_versions(self, owners: Collection[str] | None = None) -> dict[str, set[str]]:
+        """Owner key → entry ids of every version that is stored, visible or not."""
+        table = schema.memory_versions
+        result: dict[str, set[str]] = {}
+        for row in self._of(sa.select(table.c.owner, table.c.memory_id, table.c.version), table.c.owner, owners):
+            result.setdefault(row.owner, set()).add(f"{row.memory_id}.{row.version}")
+        return result
+
+    def pointed(self, owners: Collection[str] | None = None) -> dict[str, set[str]]:
+        """Owner key → entry ids that pointers name, whether their version is stored or not."""
+        table = schema.memories
+        named = sa.select(table.c.owner, table.c.memory_id, table.c.version).where(table.c.version.is_not(None))
+        result: dict[str, set[str]] = {}
+        for row in self._of(named, table.c.owner, owners):
+            result.setdefault(row.owner, set()).add(f"{row.memory_id}.{row.version}")
+        return result
+
+    def archived(self, owners: Collection[str] | None = None) -> dict[str, set[str]]:
+        """Owner key → keys under which the cold store has to hold the texts of visible cold memories."""
+        table, pointer = schema.memory_versions, schema.memories
+        query = (
+            sa.select(table.c.tenant, table.c.subject, table.c.memory_id, table.c.version)
+            .join(pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version))
+            .where(pointer.c.tier == Tier.COLD)
+        )
+        result: dict[str, set[str]] = {}
+        for row in self._of(query, table.c.owner, owners):
+            owner = Owner(row.tenant, row.subject)
+            result.setdefault(owner.key, set()).add(cold_key(owner, f"{row.memory_id}.{row.version}"))
+        return result
+
+    def owners(self) -> list[Owner]:
+        """Everybody who was ever published."""
+        table = schema.people
+        with translated(), self._engine.begin() as connection:
+            rows = connection.execute(sa.select(table.c.tenant, table.c.subject).order_by(table.c.owner))
+            return [Owner(row.tenant, row.subject) for row in rows]
+
+    def graphs(self, owners: Collection[str] | None = None) -> dict[str, str]:
+        """Owner key → the graph version that readers use; of these owners, or of everybody."""
+        table = schema.people
+        query = sa.select(table.c.owner, table.c.graph_version).where(table.c.graph_version.is_not(None))
+        return {row.owner: row.graph_version for row in self._of(query, table.c.owner, owners)}
+
+    def _of(self, query: sa.Select[Any], owner: sa.Column[Any], owners: Collection[str] | None) -> list[sa.Row[Any]]:
+        chosen = [query] if owners is None else [query.where(owner.in_(part)) for part in parts(sorted(owners))]
+        with translated(), self._engine.begin() as connection:
+            return [row for one in chosen for row in connection.execute(one)]
+
+    def routed(self, store: str, owners: Collection[str] | None = None) -> dict[str, set[str]]:
+        """Owner key → entry ids of visible memories, cold ones apart, that are routed to a store."""
+        table, pointer = schema.memory_versions, schema.memories
+        query = (
+            sa.select(pointer.c.owner, table.c.memory_id, table.c.version, table.c.stores)
+            .join(pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version))
+            .where(pointer.c.tier != Tier.COLD)
+        )
+        result: dict[str, set[str]] = {}
+        for row in self._of(query, pointer.c.owner, owners):
+            if store in row.stores:
+                result.setdefault(row.owner, set()).add(f"{row.memory_id}.{row.version}")
+        return result
+
+    def places(self, owners: Collection[str]) -> dict[str, dict[str, dict[str, str]]]:
+        """Owner key → visible memory id → store → the id under which it is there."""
+        table, pointer = schema.memory_versions, schema.memories
+        query = sa.select(pointer.c.owner, table.c.memory_id, table.c.places).join(
+            pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version)
+        )
+        result: dict[str, dict[str, dict[str, str]]] = {}
+        with translated(), self._engine.begin() as connection:
+            for part in parts(sorted(owners)):
+                for row in connection.execute(query.where(pointer.c.owner.in_(part))):
+                    result.setdefault(row.owner, {})[row.memory_id] = row.places
+        return result
+
+    def redirects(self, owner: Owner, slice_id: str) -> list[str]:
+        """Today's slices that share an own turn with ``slice_id`` (itself, if it still stands)."""
+        old, new = schema.slice_turns.alias("old"), schema.slice_turns.alias("new")
+        query = (
+            sa.select(new.c.slice_id)
+            .join(old, (old.c.turn_id == new.c.turn_id) & (old.c.owner == new.c.owner))
+            .where(old.c.owner == owner.key, old.c.slice_id == slice_id, new.c.current)
+            .distinct()
+            .order_by(new.c.slice_id)
+        )
+        with translated(), self._engine.begin() as connection:
+            return list(connection.execute(query).scalars())
+
+
+def _person() -> sa.Select[Any]:
+    """Epoch, graph and pack of subject ``key``, a row for each turn that is suppressed after ``as_of``."""
+    people, packs, table = schema.people, schema.packs, schema.suppressions
+    of_epoch = (packs.c.owner == people.c.owner) & (packs.c.epoch == people.c.epoch) & (packs.c.size > 0)
+    until = sa.bindparam("as_of", type_=schema.Instant)
+    return (
+        sa.select(people.c.epoch, people.c.graph_version, packs.c.epoch.label("packed"), table.c.turn_id)
+        .outerjoin(packs, of_epoch)
+        .outerjoin(table, (table.c.owner == people.c.owner) & (table.c.until > until))
+        .where(people.c.owner == sa.bindparam("key"), people.c.tenant == sa.bindparam("of_tenant"))
+    )
+
+
+_PERSON = _person()
+"""Built once: every recall runs it, and to build it takes longer than to run it."""
+
+
+def _stored(owner: Owner, row: Mapping[str, Any]) -> StoredMemory:
+    names = StoredMemory.__dataclass_fields__
+    values = {name: row[name] for name in names if name != "owner"}
+    for name in ("entities", "slice_ids", "source_turn_ids", "stores"):
+        values[name] = tuple(values[name])
+    return StoredMemory(owner=owner, **values)
