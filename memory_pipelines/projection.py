@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow as pa
 
 from memory_pipelines.lifecycle.plan import claim_of, is_current, is_marked
-from memory_pipelines.lifecycle.scores import Denials
+from memory_pipelines.lifecycle.scores import Denials, use_of
 from memory_pipelines.lifecycle.tiers import Life, Profile, next_move, tier_of
 from memory_pipelines.lifecycle.tiers import profile as life_profile
 from memory_pipelines.model import MemoryType, Owner, Permanence, Tier, canonical_json, memory_id
-from memory_pipelines.stores.base import GraphEdge, GraphNode, StoredMemory
+from memory_pipelines.stores.base import GraphEdge, GraphNode, StoredMemory, Use
 from memory_pipelines.stores.publish import Draft, OwnerState
 from memory_pipelines.tables import MEMORIES
 
@@ -41,6 +41,7 @@ class _Past:
     horizons: Mapping[str, timedelta]
     markers: Mapping[str, Collection[tuple[str, str]]]
     denials: Mapping[str, Denials]
+    presented: Mapping[str, Sequence[datetime]]
 
 
 def owner_states(
@@ -58,17 +59,18 @@ def owner_states(
     horizons: Mapping[str, timedelta] = _NOTHING,
     markers: Mapping[str, Collection[tuple[str, str]]] = _NOTHING,
     denials: Mapping[str, Denials] = _NOTHING,
+    presented: Mapping[str, Sequence[datetime]] = _NOTHING,
 ) -> list[OwnerState]:
     """The whole visible state of each owner key in ``owners``; one without rows shall show nothing.
 
     ``known``: owners that were published before, to name those that have no rows any more. By memory id:
-    ``accesses``, ``related`` nodes, when it was ``admitted`` (one that was not yet: at ``as_of``), and ``denials``: a
-    memory is trusted less by the share of its uses that were denied. By owner
-    key: ``horizons``, and ``markers`` (turn id, claim) of what age has deleted: such a memory is not shown again,
-    unless it has become a current fact or permanent, which nothing deletes by age.
+    ``accesses`` and those of them when it was ``presented``, ``related`` nodes, when it was ``admitted`` (one that was
+    not yet: at ``as_of``), and ``denials``: a memory is trusted less by the share of its uses that were denied.
+    By owner key: ``horizons``, and ``markers`` (turn id, claim) of what age has deleted: such a memory is not shown
+    again, unless it has become a current fact or permanent, which nothing deletes by age.
     """
     rows, links, events = _by_owner(memories), _by_owner(edges), _by_owner(slices)
-    ages, past = life_profile(profile), _Past(accesses, related, admitted, horizons, markers, denials)
+    ages, past = life_profile(profile), _Past(accesses, related, admitted, horizons, markers, denials, presented)
     states = []
     for key in sorted(owners):
         own = rows.get(key, [])
@@ -175,9 +177,11 @@ def _state(
     for memory in sorted(memories, key=lambda m: str(m["memory_id"])):
         life = _life(memory, as_of, cited, past)
         if life.lasts or not _deleted(memory, past):
-            denied = past.denials.get(memory["memory_id"])
+            name = memory["memory_id"]
+            denied = past.denials.get(name)
             trust = memory["trust"] if denied is None else round(memory["trust"] * (1 - denied.rate(as_of)), 4)
-            shown.append(_draft(dict(memory, trust=trust), tier_of(life, as_of, ages)))
+            use = use_of(past.accesses.get(name, ()), past.presented.get(name, ()), as_of)
+            shown.append(_draft(dict(memory, trust=trust), tier_of(life, as_of, ages), use))
     nodes, links = graph_of((d.payload for d in shown if d.tier != Tier.COLD and "graph" in d.payload["stores"]), edges)
     turns = sorted((s["slice_id"], turn) for s in slices for turn in s["own_turn_ids"])
     return OwnerState(owner, shown, nodes, links, turns)
@@ -224,7 +228,7 @@ def _deleted(memory: Row, past: _Past) -> bool:
     return is_marked(memory["own_turn_ids"], claim, past.markers.get(memory["owner"], ()))
 
 
-def _draft(memory: Row, tier: Tier) -> Draft:
+def _draft(memory: Row, tier: Tier, use: Use) -> Draft:
     payload = {k: v for k, v in memory.items() if k not in {"own_turn_ids", "owner", "bucket"}}
     payload["owner"] = memory["owner"]
     for name in ("predicate", "value", "structured", "intent", "text", "language"):
@@ -233,7 +237,7 @@ def _draft(memory: Row, tier: Tier) -> Draft:
     if memory["term"] == SHORT_TERM:
         payload["stores"] = ["relational"]  # the session buffer: never in a projection that outlives it
     in_vectors = "vector" in payload["stores"] and tier != Tier.COLD
-    return Draft(payload, tier, embedded_text(memory["summary"], memory["text"] or "") if in_vectors else None)
+    return Draft(payload, tier, embedded_text(memory["summary"], memory["text"] or "") if in_vectors else None, use)
 
 
 def embedded_text(summary: str, text: str) -> str:

@@ -5,7 +5,7 @@ what follows from a score (``tiers``, ``plan``).
 """
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 import pyarrow as pa
 
-from memory_pipelines.stores.base import AccessKind
+from memory_pipelines.stores.base import AccessKind, Use
 
 MONTH = timedelta(days=30.4375)
 DAY = timedelta(days=1)
@@ -68,6 +68,31 @@ def access_times(turn_ids: Iterable[str], uses: Uses) -> tuple[datetime, ...]:
     """
     times = {at for turn in turn_ids for at, kind in uses.get(turn, ()) if kind in ACCESS_KINDS}
     return tuple(sorted(times))
+
+
+WINDOW = timedelta(days=7)
+LEAST_PRESENTED, MOST_ACTIVATIONS = 5, 2
+
+
+def presented_times(turn_ids: Iterable[str], uses: Uses) -> tuple[datetime, ...]:
+    """When a memory with these turns was presented to an agent, earliest first; inherited like its accesses."""
+    return tuple(sorted({at for turn in turn_ids for at, kind in uses.get(turn, ()) if kind == AccessKind.PRESENTED}))
+
+
+def use_of(accesses: Sequence[datetime], presented: Sequence[datetime], as_of: datetime) -> Use:
+    """The last access until ``as_of``, and the windows until then in which the memory was presented five times or
+    more, 2 at most. A window is seven days from a presentation on; the next one begins after it.
+
+    ``accesses`` and ``presented`` are in order of time."""
+    shown = presented[: bisect_right(presented, as_of)]
+    windows = first = 0
+    while windows < MOST_ACTIVATIONS and first + LEAST_PRESENTED <= len(shown):
+        within = bisect_left(shown, shown[first] + WINDOW, first)
+        full = within - first >= LEAST_PRESENTED
+        windows += full
+        first = within if full else first + 1
+    before = bisect_right(accesses, as_of)
+    return Use(accesses[before - 1] if before else None, windows)
 
 
 DENIALS = frozenset({AccessKind.NEGATED, AccessKind.CORRECTED})

@@ -13,11 +13,18 @@ import pyarrow as pa
 
 from memory_pipelines.erasure.requests import HIDDEN, requests
 from memory_pipelines.lifecycle.plan import MovePlan, plan_moves
-from memory_pipelines.lifecycle.scores import Denials, access_times, denials, related_nodes
+from memory_pipelines.lifecycle.scores import (
+    Denials,
+    access_times,
+    denials,
+    presented_times,
+    related_nodes,
+    use_of,
+)
 from memory_pipelines.pipeline.lock import uses_lake
 from memory_pipelines.pipeline.packs import pack_owners
 from memory_pipelines.projection import INSIGHT, SLICE_COLUMNS, insight_memories, owner_states
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.base import StoredMemory, Use
 from memory_pipelines.stores.publish import OwnerState, Published
 from memory_pipelines.tables import EDGES, MEMORIES, REFLECTIONS, SLICES
 from memory_pipelines.wiring import Platform
@@ -34,16 +41,22 @@ class Past:
     admitted: dict[str, datetime]
     markers: dict[str, frozenset[tuple[str, str]]]
     denials: dict[str, Denials]
+    presented: dict[str, tuple[datetime, ...]]
+
+    def use(self, memory_id: str, as_of: datetime) -> Use:
+        return use_of(self.accesses.get(memory_id, ()), self.presented.get(memory_id, ()), as_of)
 
 
 def past_of(platform: Platform, owners: Collection[str], memories: pa.Table, edges: pa.Table) -> Past:
     """The past of the owners' memories; ``memories`` and ``edges`` are their derived rows."""
     uses = platform.accesses.by_owner(owners)
-    accesses, denied = {}, {}
+    accesses, presented, denied = {}, {}, {}
     for row in memories.select(["owner", "memory_id", "own_turn_ids"]).to_pylist():
         if row["owner"] in uses:
-            accesses[row["memory_id"]] = access_times(row["own_turn_ids"], uses[row["owner"]])
-            if (found := denials(row["own_turn_ids"], uses[row["owner"]])) is not None:
+            of_turns = row["own_turn_ids"], uses[row["owner"]]
+            accesses[row["memory_id"]] = access_times(*of_turns)
+            presented[row["memory_id"]] = presented_times(*of_turns)
+            if (found := denials(*of_turns)) is not None:
                 denied[row["memory_id"]] = found
     return Past(
         accesses,
@@ -51,6 +64,7 @@ def past_of(platform: Platform, owners: Collection[str], memories: pa.Table, edg
         platform.authority.admitted(owners),
         platform.accesses.markers(owners),
         denied,
+        presented,
     )
 
 
@@ -90,6 +104,7 @@ def publish_owners(platform: Platform, owners: Collection[str], as_of: datetime,
         admitted=past.admitted,
         markers=past.markers,
         denials=past.denials,
+        presented=past.presented,
     )
     by_bucket: dict[int, list[OwnerState]] = defaultdict(list)
     for state in states:
@@ -138,8 +153,9 @@ def move_tiers(platform: Platform, nights: Sequence[datetime]) -> list[MovePlan]
         for deletion in plan.deletions:
             platform.accesses.mark_deleted(deletion.owner, deletion.turn_ids, deletion.claim, as_of)
         changed = {m.memory_id for m in plan.moves} | {d.memory_id for d in plan.deletions}
-        doubted = {name for name, denied in past.denials.items() if denied.rate(as_of) != denied.rate(as_of - NIGHT)}
-        concerned = {m.owner.key for m in memories if m.memory_id in changed | doubted or _is_over(m, as_of)}
+        changed |= {name for name, denied in past.denials.items() if denied.rate(as_of) != denied.rate(as_of - NIGHT)}
+        changed |= {m.memory_id for m in memories if Use(m.accessed_at, m.activations) != past.use(m.memory_id, as_of)}
+        concerned = {m.owner.key for m in memories if m.memory_id in changed or _is_over(m, as_of)}
         if concerned:
             publish_owners(platform, concerned, as_of)
             memories = platform.authority.everything_visible()  # a night of the past brings back what is over by now

@@ -30,6 +30,7 @@ from memory_pipelines.projection import embedded_text, graph_of, in_graph
 from memory_pipelines.recall import pack
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, VectorRow, VectorStore, cold_key
+from memory_pipelines.stores.batches import Pointer
 from memory_pipelines.stores.publish import archived_copy, graph_version
 from memory_pipelines.stores.quantise import rounded
 from memory_pipelines.stores.statements import translated
@@ -254,7 +255,7 @@ def _pack_content(platform: Platform) -> Iterator[Any]:
 
 def _relational_content(platform: Platform) -> Iterator[Any]:
     people, memories, turns = schema.people, schema.memories, schema.slice_turns
-    pointers = (memories.c.memory_id, memories.c.owner, memories.c.version, memories.c.tier)
+    pointers = [memories.c[name] for name in ("owner", *Pointer._fields)]
     for query in (
         sa.select(people.c.owner, people.c.tenant, people.c.subject, people.c.graph_version).order_by(people.c.owner),
         sa.select(*pointers).where(memories.c.version.is_not(None)).order_by(memories.c.memory_id),

@@ -25,12 +25,14 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True)
 class Columns:
     """One entry a row, in the order of rows. Times are microseconds since 1970, ``NEVER`` (or its negative, of a
-    beginning) where there is none; ``language`` and ``predicate`` number the names in ``languages`` and
-    ``predicates``; ``speakers`` are rows by who spoke."""
+    beginning) where there is none; ``since`` is the last access, else when it occurred; ``language`` and ``predicate``
+    number the names in ``languages`` and ``predicates``; ``speakers`` are rows by who spoke."""
 
     memory_ids: Sequence[str]
     versions: Sequence[str]
     occurred: Ints
+    since: Ints
+    activations: NDArray[Any]
     expires: Ints
     valid_from: Ints
     valid_to: Ints
@@ -56,6 +58,8 @@ class Columns:
             tuple(row.memory_id for row in rows),
             tuple(row.version for row in rows),
             instants((row.occurred_at for row in rows), 0),
+            instants((row.accessed_at or row.occurred_at for row in rows), 0),
+            np.array([row.activations for row in rows], dtype=np.int64),
             instants((row.expires_at for row in rows), NEVER),
             instants((row.valid_from for row in rows), -NEVER),
             instants((row.valid_to for row in rows), NEVER),

@@ -37,10 +37,12 @@ ROWS_A_BLOCK = 16
 CODEC = "zstd"
 
 _NAMES = tuple(f.name for f in fields(StoredMemory) if f.name != "owner")
-_TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "admitted_at")
+_TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "admitted_at", "accessed_at")
 _LISTS = ("entities", "slice_ids", "source_turn_ids", "stores")
 _ARRAYS = (
     "occurred",
+    "since",
+    "activations",
     "expires",
     "valid_from",
     "valid_to",

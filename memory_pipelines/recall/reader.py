@@ -258,9 +258,8 @@ class Recall:
             return None
         if graph is None:
             return None
-        ids, windows = snapshot.memory_ids, np.zeros(len(snapshot), dtype=np.int64)
-        web = graph.among(scope.usable)
-        field = Field(ids, snapshot.by_memory, snapshot.impact, snapshot.occurred, windows, web)
+        ids, web = snapshot.memory_ids, graph.among(scope.usable)
+        field = Field(ids, snapshot.by_memory, snapshot.impact, snapshot.since, snapshot.activations, web)
         return Ripple({ids[row]: float(fused.relevance[row]) for row in best}, field, scope.as_of)
 
     def _answer(

@@ -64,6 +64,8 @@ class Snapshot:
         self.owner = owner
         self.parts = tuple(zip(packs, _places(packs), strict=True))
         self.occurred: Ints = self._all("occurred")
+        self.since: Ints = self._all("since")
+        self.activations: Ints = self._all("activations")
         self.expires: Ints = self._all("expires")
         self.valid_from: Ints = self._all("valid_from")
         self.valid_to: Ints = self._all("valid_to")

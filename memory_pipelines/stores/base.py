@@ -325,10 +325,25 @@ class StoredMemory:
     tier: str
     path: str
     model_set: str
+    accessed_at: datetime | None = None
+    """When it was last presented or brought up, as of the last night; None: never."""
+    activations: int = 0
+    """Disjoint 7-day windows in which it was presented five times or more, 2 at most."""
 
     @property
     def entry_id(self) -> str:
         return f"{self.memory_id}.{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How a memory was used; as ``StoredMemory`` has it."""
+
+    accessed_at: datetime | None = None
+    activations: int = 0
+
+
+NEVER = Use()
 
 
 @dataclass(frozen=True, slots=True)

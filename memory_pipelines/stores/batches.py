@@ -7,21 +7,31 @@ Belongs here: what one batch does for each owner, and its JSON. Does not belong 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from memory_pipelines.model import Owner
 
 
+class Pointer(NamedTuple):
+    """What readers see of a memory: its version (None: none any more), its tier, and how it was used."""
+
+    memory_id: str
+    version: str | None
+    tier: str
+    accessed_at: datetime | None = None
+    activations: int = 0
+
+
 @dataclass(frozen=True)
 class OwnerChange:
-    """What one batch does for one owner. ``entry`` = (memory id, version, tier).
+    """What one batch does for one owner.
 
     ``show`` become visible, ``hide`` cease to be; ``graph_version`` is the graph that readers use then, and
     ``old_graph`` the one that they used before.
     """
 
     owner: Owner
-    show: tuple[tuple[str, str, str], ...] = ()
+    show: tuple[Pointer, ...] = ()
     hide: tuple[str, ...] = ()
     graph_version: str | None = None
     old_graph: str | None = None
@@ -48,7 +58,7 @@ def to_json(changes: Sequence[OwnerChange]) -> list[dict[str, Any]]:
         {
             "tenant": c.owner.tenant,
             "subject": c.owner.subject,
-            "show": c.show,
+            "show": [_told(pointer) for pointer in c.show],
             "hide": c.hide,
             "graph_version": c.graph_version,
             "old_graph": c.old_graph,
@@ -63,7 +73,7 @@ def from_json(plan: Sequence[Mapping[str, Any]]) -> tuple[OwnerChange, ...]:
     return tuple(
         OwnerChange(
             Owner(c["tenant"], c["subject"]),
-            tuple((m, v, t) for m, v, t in c["show"]),
+            tuple(_pointer(*pointer) for pointer in c["show"]),
             tuple(c["hide"]),
             c["graph_version"],
             c["old_graph"],
@@ -72,3 +82,14 @@ def from_json(plan: Sequence[Mapping[str, Any]]) -> tuple[OwnerChange, ...]:
         )
         for c in plan
     )
+
+
+def _told(pointer: Pointer) -> list[Any]:
+    *before, accessed_at, activations = pointer
+    return [*before, None if accessed_at is None else accessed_at.isoformat(), activations]
+
+
+def _pointer(memory_id: str, version: str, tier: str, accessed_at: str | None = None, activations: int = 0) -> Pointer:
+    """The last two are not in batches that were recorded before the seventh revision of the schema."""
+    at = None if accessed_at is None else datetime.fromisoformat(accessed_at)
+    return Pointer(memory_id, version, tier, at, activations)

@@ -20,18 +20,20 @@ from typing import Any
 
 from memory_pipelines.model import Owner, Tier, canonical_json, stable_hash
 from memory_pipelines.stores.base import (
+    NEVER,
     ColdStore,
     Graph,
     GraphEdge,
     GraphNode,
     GraphStore,
     HotStore,
+    Use,
     Vector,
     VectorRow,
     VectorStore,
     cold_key,
 )
-from memory_pipelines.stores.batches import Batch, OwnerChange
+from memory_pipelines.stores.batches import Batch, OwnerChange, Pointer
 from memory_pipelines.stores.quantise import rounded
 from memory_pipelines.stores.relational import PostgresAuthority
 
@@ -74,6 +76,7 @@ class Draft:
     embedded_text: str | None
     """What the vector stands for, a function of ``summary`` and ``text`` of the payload; None: this memory is not in
     the vector store."""
+    use: Use = NEVER
 
 
 @dataclass(frozen=True)
@@ -172,11 +175,8 @@ class Publisher:
             key = state.owner.key
             now = {p.memory_id: p for p in pointers.get(key, [])}
             wanted = {row["memory_id"]: (row, draft) for row, draft in map(_versioned, state.memories)}
-            changed = {
-                memory: (row, draft)
-                for memory, (row, draft) in wanted.items()
-                if memory not in now or (now[memory].version, now[memory].tier) != (row["version"], draft.tier)
-            }
+            pointed = {memory: _pointer(row, draft) for memory, (row, draft) in wanted.items()}
+            changed = {memory: wanted[memory] for memory in wanted if now.get(memory) != pointed[memory]}
             hide = sorted(set(now) - set(wanted))
             old_graph = graphs.get(key)
             graph = graph_version(state.nodes, state.edges)
@@ -188,7 +188,7 @@ class Publisher:
             prepared.changes.append(
                 OwnerChange(
                     state.owner,
-                    tuple((m, row["version"], draft.tier.value) for m, (row, draft) in sorted(changed.items())),
+                    tuple(pointed[memory] for memory in sorted(changed)),
                     tuple(hide),
                     graph,
                     old_graph,
@@ -198,7 +198,7 @@ class Publisher:
             )
             for memory, (row, draft) in changed.items():
                 if memory in now and now[memory].version == row["version"]:
-                    continue  # only its tier moves
+                    continue  # only its tier moves, or it was used
                 prepared.rows.append(row)
                 if draft.embedded_text is not None:
                     prepared.to_embed.append((row, state.owner, draft.embedded_text))
@@ -271,7 +271,7 @@ class Publisher:
             visible[owner] = {(p.memory_id, p.version) for p in pointers}
         for change in batch.changes:
             seen = visible.get(change.owner.key, set())
-            written = [(m, v) for m, v, _ in change.show if (m, v) not in seen]
+            written = [(m, v) for m, v, *_ in change.show if (m, v) not in seen]
             self._vectors.delete([f"{m}.{v}" for m, v in written])
             self._cold.delete(cold_key(change.owner, f"{m}.{v}") for m, v in written)
             if change.graph_version is not None and change.graph_version != change.old_graph:
@@ -289,6 +289,11 @@ def _versioned(draft: Draft) -> tuple[dict[str, Any], Draft]:
     row["version"] = stable_hash("version", canonical_json(content), draft.tier == Tier.COLD, in_vectors)
     row["places"] = _places(Owner(row["tenant"], row["subject"]), row, cold=draft.tier == Tier.COLD, vector=in_vectors)
     return row, draft
+
+
+def _pointer(row: Mapping[str, Any], draft: Draft) -> Pointer:
+    use = draft.use
+    return Pointer(row["memory_id"], row["version"], draft.tier.value, use.accessed_at, use.activations)
 
 
 def _places(owner: Owner, row: Mapping[str, Any], *, cold: bool, vector: bool) -> dict[str, str]:

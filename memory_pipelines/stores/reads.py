@@ -15,6 +15,9 @@ from memory_pipelines.stores import schema
 from memory_pipelines.stores.base import Person, StoredMemory, cold_key
 from memory_pipelines.stores.statements import parts, reading, translated
 
+POINTED = ("tier", "admitted_at", "accessed_at", "activations")
+"""Columns that the pointer has, not the version."""
+
 
 class PostgresReads:
     """Reads of committed state."""
@@ -98,7 +101,7 @@ class PostgresReads:
     def _visible(self, *conditions: sa.ColumnElement[bool]) -> list[StoredMemory]:
         table, pointer = schema.memory_versions, schema.memories
         query = (
-            sa.select(table, pointer.c.tier, pointer.c.admitted_at)
+            sa.select(table, *(pointer.c[name] for name in POINTED))
             .join(pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version))
             .where(*conditions)
             .order_by(table.c.occurred_at.desc(), table.c.memory_id)

@@ -6,7 +6,6 @@ what they have to know, and repairs. Does not belong here: what readers see (``r
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +14,7 @@ import sqlalchemy as sa
 from memory_pipelines.errors import TransientError
 from memory_pipelines.model import Owner
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.batches import Batch, OwnerChange, from_json, to_json
+from memory_pipelines.stores.batches import Batch, OwnerChange, Pointer, from_json, to_json
 from memory_pipelines.stores.reads import PostgresReads
 from memory_pipelines.stores.statements import parts, translated, upsert
 
@@ -23,29 +22,20 @@ _LOCK_SPACE = 7272
 _PAYLOAD = [c.name for c in schema.memory_versions.columns]
 
 
-@dataclass(frozen=True)
-class Visible:
-    """A memory's pointer: the version that readers see (None: none any more) and its tier."""
-
-    memory_id: str
-    version: str | None
-    tier: str
-
-
 class PostgresAuthority(PostgresReads):
     """Reads and the publishing transactions. Writers other than ``publish`` must not touch these tables."""
 
     # ---- publishing
 
-    def pointers(self, owners: Collection[str]) -> dict[str, list[Visible]]:
+    def pointers(self, owners: Collection[str]) -> dict[str, list[Pointer]]:
         """Per owner key the pointers of all its memories that are visible."""
         table = schema.memories
-        result: dict[str, list[Visible]] = {}
+        result: dict[str, list[Pointer]] = {}
         with translated(), self._engine.begin() as connection:
             for part in parts(sorted(owners)):
                 rows = connection.execute(sa.select(table).where(table.c.owner.in_(part), table.c.version.is_not(None)))
                 for row in rows.mappings():
-                    pointer = Visible(row["memory_id"], row["version"], row["tier"])
+                    pointer = Pointer(**{name: row[name] for name in Pointer._fields})
                     result.setdefault(row["owner"], []).append(pointer)
         return result
 
@@ -97,18 +87,11 @@ class PostgresAuthority(PostgresReads):
         """A statement a table for all owners: with some a person, they cost more than the rows."""
         table, people, turns = schema.memories, schema.people, schema.slice_turns
         shown = [
-            {
-                "memory_id": memory,
-                "owner": change.owner.key,
-                "tenant": change.owner.tenant,
-                "version": version,
-                "tier": tier,
-                "admitted_at": at,
-            }
+            pointer._asdict() | {"owner": change.owner.key, "tenant": change.owner.tenant, "admitted_at": at}
             for change in changes
-            for memory, version, tier in change.show
+            for pointer in change.show
         ]
-        upsert(connection, table, shown, update=("version", "tier"))
+        upsert(connection, table, shown, update=("version", "tier", "accessed_at", "activations"))
         for part in parts([memory for change in changes for memory in change.hide]):
             connection.execute(table.update().where(table.c.memory_id.in_(part)).values(version=None))
         persons = [
@@ -144,7 +127,7 @@ class PostgresAuthority(PostgresReads):
 
     def roll_back(self, batch: Batch) -> None:
         """Forget a batch that was never committed, with its versions unless a reader sees them."""
-        written = [(m, v) for change in batch.changes for m, v, _ in change.show]
+        written = [(p.memory_id, p.version) for change in batch.changes for p in change.show if p.version is not None]
         with translated(), self._engine.begin() as connection:
             self._drop_versions(connection, written)
             connection.execute(schema.batches.delete().where(schema.batches.c.batch_id == batch.batch_id))

@@ -234,9 +234,11 @@ memories = _table(
     sa.Column("version", sa.String(32)),
     sa.Column("tier", sa.String(8), nullable=False),
     sa.Column("admitted_at", Instant, nullable=False),
+    sa.Column("accessed_at", Instant),
+    sa.Column("activations", sa.SmallInteger, nullable=False, server_default="0"),
     sa.Index("memories_owner", "owner"),
 )
-"""Which version of a memory is visible (null: none any more) and in which tier."""
+"""Which version of a memory is visible (null: none any more), in which tier, and how it was used."""
 
 memory_versions = _table(
     "memory_versions",

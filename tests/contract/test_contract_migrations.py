@@ -17,6 +17,8 @@ BASELINE = Path(__file__).parent / "data" / "schema_2.sql"
 SINCE = {
     ("memory_versions", "places"): {"relational": "m1.v1", "vector": "m1.v1", "graph": "m1"},
     ("plans", "snapshot"): "empty",
+    ("memories", "accessed_at"): None,
+    ("memories", "activations"): 0,
 }
 """What later revisions added, with what old rows have there."""
 

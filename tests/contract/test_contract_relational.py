@@ -19,9 +19,10 @@ from memory_pipelines.model import Owner
 from memory_pipelines.settings import Settings
 from memory_pipelines.stores import schema, statements
 from memory_pipelines.stores.base import Person
+from memory_pipelines.stores.batches import Batch, OwnerChange, Pointer
 from memory_pipelines.stores.database import connect
 from memory_pipelines.stores.ledger import Ledger
-from memory_pipelines.stores.relational import Batch, OwnerChange, PostgresAuthority
+from memory_pipelines.stores.relational import PostgresAuthority
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +129,7 @@ class TestAuthority(AuthoritySuite):
         """A commit in between may not take a suppressed memory away from under the epoch that shows it."""
         row = {**draft(owner, 1).payload, "version": "v", "places": {}}
         memory = str(row["memory_id"])
-        shown = Batch("b", 1, "preparing", (OwnerChange(owner, ((memory, "v", "hot"),)),))
+        shown = Batch("b", 1, "preparing", (OwnerChange(owner, (Pointer(memory, "v", "hot"),)),))
         authority.prepare(shown, [row], AT)
         authority.commit(shown, AT)
         with engine.begin() as connection:

@@ -280,3 +280,25 @@ def test_a_memory_that_is_denied_again_and_again_is_trusted_less_after_the_night
     platform.ledger.touch_everybody()
     derive_all(platform)
     assert platform.authority.shown([name])[0].trust == 0, "and it stays so when it is derived again"
+
+
+def test_what_is_asked_for_often_is_fresher_after_the_night(platform: Platform) -> None:
+    """Its pointer says so: no version is made, and to derive it again keeps it."""
+    day = timedelta(days=1)
+    for number in range(5):
+        clock(platform, NOW + number * day)
+        (name, *_) = [item.memory.memory_id for item in ask(platform, "u:bea", "What is my name?").items]
+    (before,) = platform.authority.shown([name])
+    assert (before.accessed_at, before.activations) == (None, 0)
+    move_tiers(platform, [day_start(day_of(NOW + 5 * day))])
+    (after,) = platform.authority.shown([name])
+    assert (after.accessed_at, after.activations) == (NOW + 4 * day, 1)
+    assert after.version == before.version
+    epoch = platform.authority.person(before.owner).epoch
+    move_tiers(platform, [day_start(day_of(NOW + 6 * day))])
+    assert platform.authority.person(before.owner).epoch == epoch, "nothing new was used"
+    platform.ledger.touch_everybody()
+    derive_all(platform)
+    assert platform.authority.shown([name]) == [after]
+    answer = platform.recall.recall("What is my name?", tenant="default", subject="u:bea")
+    assert after in [item.memory for item in answer.items]

@@ -93,9 +93,7 @@ def test_a_night_makes_packs_of_those_whom_it_moved_and_takes_vectors_over(life:
     assert assert_alike(reader(platform, packs=True), reader(platform, packs=False), moved[0]) > 0
 
 
-def test_a_job_that_died_while_it_packed_is_made_good_by_the_night(
-    life: Life, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_died_while_it_packed_is_made_good_by_the_night(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     platform = life.platform
     platform.packs.clear()
     monkeypatch.setattr(packs, "OWNERS_AT_ONCE", 2)

@@ -11,12 +11,12 @@ from memory_pipelines.errors import PermanentError
 from memory_pipelines.model import Owner
 from memory_pipelines.stores import schema, statements
 from memory_pipelines.stores.base import Person, StoredMemory
-from memory_pipelines.stores.batches import Batch, OwnerChange
-from memory_pipelines.stores.relational import PostgresAuthority, Visible
+from memory_pipelines.stores.batches import Batch, OwnerChange, Pointer
+from memory_pipelines.stores.relational import PostgresAuthority
 
 
 def change(owner: Owner, *memories: tuple[str, str, str], **others: object) -> OwnerChange:
-    return OwnerChange(owner, tuple(memories), **others)  # type: ignore[arg-type]
+    return OwnerChange(owner, tuple(Pointer(*memory) for memory in memories), **others)  # type: ignore[arg-type]
 
 
 def row(owner: Owner, number: int, version: str = "v1", **payload: object) -> dict[str, object]:
@@ -160,7 +160,7 @@ class AuthoritySuite:
         assert authority.visible_of([owner, other, stranger]) == everybody
         assert authority.sizes([owner.key, stranger.key]) == {owner.key: len(everybody[owner])}
         assert authority.pointers([other.key])[other.key] == [
-            Visible(str(draft(other, 1).payload["memory_id"]), "v1", "warm")
+            Pointer(str(draft(other, 1).payload["memory_id"]), "v1", "warm")
         ]
 
     def test_a_rollback_keeps_the_versions_that_readers_see(self, authority: PostgresAuthority, owner: Owner) -> None:

@@ -5,8 +5,9 @@ import sqlalchemy as sa
 from suites.publish_world import AT
 
 from memory_pipelines.model import Owner
+from memory_pipelines.stores.batches import Batch, OwnerChange
 from memory_pipelines.stores.packs import Kept, PackShelf
-from memory_pipelines.stores.relational import Batch, OwnerChange, PostgresAuthority
+from memory_pipelines.stores.relational import PostgresAuthority
 
 ALICE, BOB = Owner("acme", "u:李雷"), Owner("acme", "u:bob")
 BODY = bytes(range(256)) * 5000

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from memory_pipelines.model import Owner
 from memory_pipelines.projection import next_views, owner_states
+from memory_pipelines.stores.base import NEVER, Use
 from memory_pipelines.stores.publish import OwnerState
 from memory_pipelines.tables import EDGES, MEMORIES, SLICES
 
@@ -65,6 +66,14 @@ def test_an_accessed_memory_is_hot_again_and_back_in_vectors_and_graph() -> None
     assert all(d.embedded_text for d in woken.memories)
     assert [n.node_id for n in woken.nodes] == ["a", "b"]
     assert [(e.source, e.target) for e in woken.edges] == [("a", "b")]
+
+
+def test_its_use_is_told_beside_a_memory_and_makes_no_new_version() -> None:
+    times = [ago(days) for days in (6, 5, 4, 3, 2)]
+    (used,) = state(memory("a", 1), accesses={"a": times}, presented={"a": times}).memories
+    (plain,) = state(memory("a", 1)).memories
+    assert (used.use, plain.use) == (Use(ago(2), 1), NEVER)
+    assert used.payload == plain.payload
 
 
 def test_relations_admission_and_horizon_move_tiers() -> None:

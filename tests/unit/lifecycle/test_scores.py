@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_pipelines.lifecycle.scores import MONTH, Denials, access_times, denials, related_nodes, score
+from memory_pipelines.lifecycle.scores import (
+    MONTH,
+    Denials,
+    access_times,
+    denials,
+    presented_times,
+    related_nodes,
+    score,
+    use_of,
+)
+from memory_pipelines.stores.base import Use
 from memory_pipelines.tables import EDGES
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
@@ -123,3 +133,37 @@ def test_denials_are_inherited_by_turn() -> None:
     }
     assert denials(["t1", "t2"], uses) == Denials((ago(3),), (ago(2), ago(1)))
     assert denials(["t3", "t9"], uses) is None
+
+
+@pytest.mark.parametrize(
+    ("days_ago", "windows"),
+    [
+        ([], 0),
+        ([5, 4, 3, 2], 0),
+        ([5, 4, 3, 2, 1], 1),
+        ([8.1, 4, 3, 2, 1], 0),
+        ([7.9, 4, 3, 2, 1], 1),
+        ([30, 6, 5, 4, 3, 2], 1),
+        ([6, 6, 6, 6, 6, 5, 5, 5, 5, 5], 1),
+        ([20, 19, 18, 17, 16, 5, 4, 3, 2, 1], 2),
+        ([20, 19, 18, 17, 16, 15, 14, 5, 4, 3, 2], 1),
+        ([40, 39, 38, 37, 36, 20, 19, 18, 17, 16, 5, 4, 3, 2, 1], 2),
+    ],
+)
+def test_windows_of_seven_days_with_five_presentations_do_not_overlap(days_ago: list[float], windows: int) -> None:
+    shown = tuple(ago(days + 1e-6 * i) for i, days in enumerate(days_ago))
+    assert use_of((), sorted(shown), NOW).activations == windows
+
+
+def test_a_use_is_as_of_an_instant() -> None:
+    shown = tuple(ago(days) for days in (12, 11, 10, 9, 8, 2))
+    assert use_of(shown, shown, NOW) == Use(ago(2), 1)
+    assert use_of(shown, shown, ago(8)) == Use(ago(8), 1)
+    assert use_of(shown, shown, ago(9)) == Use(ago(9), 0)
+    assert use_of(shown, shown, ago(13)) == use_of((), (), NOW) == Use()
+
+
+def test_an_echo_is_an_access_and_no_presentation() -> None:
+    uses = {"t1": [(ago(1), "echo"), (ago(2), "presented")], "t2": [(ago(2), "presented"), (ago(3), "activated")]}
+    assert presented_times(["t1", "t2"], uses) == (ago(2),)
+    assert access_times(["t1", "t2"], uses) == (ago(2), ago(1))

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -138,6 +139,17 @@ def test_a_linked_high_impact_event_is_recalled_with_its_path(world: World) -> N
     assert cancel.why == "经sf express与2024年5月30日的相符记录相连（1跳）；高影响"
     english = world.ask("coupon 退货快递 return parcel delivery please now", explain=True)
     assert "through sf express to a match of 30 May 2024 (1 hop)" in english.items[1].why
+
+
+def test_what_was_presented_often_is_fresher_and_weighs_more(world: World) -> None:
+    links = [GraphEdge("ask", "cancel", "causes", 1.0)]
+    ask = make_memory("ask", "用户查询退货快递", occurred_at=NOW - 2 * DAY)
+    cancel = make_memory("cancel", "用户生气取消订单", occurred_at=NOW - 30 * DAY, decision_impact=0.6)
+    for uses, base, days in (({}, 0.6, 30), ({"accessed_at": NOW - 3 * DAY, "activations": 2}, 0.8, 3)):
+        world.publish([ask, replace(cancel, **uses)], links)
+        (path,) = world.ask("退货快递").items[1].reasons.paths
+        assert path.base_weight == pytest.approx(base)
+        assert path.freshness == pytest.approx(0.98**days)
 
 
 def test_suppression_acts_at_once_in_every_leg(world: World) -> None:

@@ -10,7 +10,8 @@ from suites.authority_suite import AuthoritySuite, assert_silent
 from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.model import Owner
 from memory_pipelines.stores import database, schema, statements
-from memory_pipelines.stores.relational import Batch, OwnerChange, PostgresAuthority
+from memory_pipelines.stores.batches import Batch, OwnerChange, Pointer
+from memory_pipelines.stores.relational import PostgresAuthority
 
 
 class TestAuthority(AuthoritySuite):
@@ -91,7 +92,8 @@ def test_a_commit_takes_as_many_statements_for_many_persons_as_for_one() -> None
     for number, size in ((1, 1), (2, 40)):
         owners = [Owner("many", f"u:{number}.{i}") for i in range(size)]
         changes = [
-            OwnerChange(o, show=((o.key, "v", "hot"),), hide=(f"x{o.key}"[:32],), slices=(("s", "t"),)) for o in owners
+            OwnerChange(o, (Pointer(o.key, "v", "hot"),), hide=(f"x{o.key}"[:32],), slices=(("s", "t"),))
+            for o in owners
         ]
         batch = Batch(f"b{number}", 0, "preparing", tuple(changes))
         authority.prepare(batch, [], at)
