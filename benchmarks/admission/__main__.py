@@ -1,9 +1,10 @@
-"""What the gate keeps: ``python -m benchmarks.admission [DATA_FOLDER] [--split dev|test] [--parts gold simulator
-public]``.
+"""What the gate keeps, measured on labelled turns, simulated facts and public dialogues.
+
+    python -m benchmarks.admission [DATA_FOLDER] [--split dev|test|fresh] [--parts gold simulator public]
 
 Belongs here: which parts there are. Does not belong here: a protocol. ``gold``: the labelled turns; ``simulator``:
-current
-values of changed facts and duplicates; ``public``: volume and evidence kept of public dialogues, if a folder is given.
+current values of changed facts and duplicates; ``public``: volume and evidence kept of public dialogues, if a folder
+is given.
 """
 
 import argparse
@@ -22,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m benchmarks.admission", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("data", type=Path, nargs="?", help="folder of the public sets, one folder each")
-    parser.add_argument("--split", choices=("dev", "test"), default="dev", help="half of the gold set")
+    parser.add_argument("--split", choices=gold.SPLITS, default="dev", help="part of the gold set")
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
     chosen = parser.parse_args(arguments)
     if chosen.data is not None and not chosen.data.is_dir():

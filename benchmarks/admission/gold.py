@@ -18,6 +18,8 @@ from benchmarks.admission.path import Turn, admitted, labelled
 
 FOLDER = Path(__file__).parent / "gold"
 LANGUAGES = ("zh", "en")
+SPLITS = ("dev", "test", "fresh")
+"""The tuning half, the other half, and the part written after all tuning."""
 PREDICATES = frozenset(
     [
         "name",
@@ -82,7 +84,7 @@ class Result:
 
 
 def load(split: str, languages: Sequence[str] = LANGUAGES) -> list[Gold]:
-    """The labelled turns of ``dev`` or ``test``, languages one after the other."""
+    """The labelled turns of one of ``SPLITS``, languages one after the other."""
     rows: list[Gold] = []
     for language in languages:
         lines = (FOLDER / f"{split}_{language}.jsonl").read_text(encoding="utf-8").splitlines()

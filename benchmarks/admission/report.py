@@ -14,7 +14,7 @@ def _figures(score: Score) -> str:
 
 
 def print_gold(split: str, pairs: Sequence[Pair], languages: Sequence[str]) -> None:
-    """The tables of one half of the gold set."""
+    """The tables of one part of the gold set."""
     print(f"\n== gold set, {split}: n = {len(pairs)} turns")
     print("| language | n | long P | R | F1 | kept P | R | F1 | outcome | type | permanence | facts P | R | F1 |")
     print("| --- | --: | " + " | ".join(["--:"] * 12) + " |")

@@ -1,6 +1,7 @@
 """Scores of the gold set: what counts as kept, as a right fact, as current."""
 
 import json
+from collections import Counter, defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -57,6 +58,38 @@ def test_no_training_text_is_in_the_gold_set() -> None:
     trained = {text for text, _, _ in examples()}
     short = {row.text for split in ("dev", "test") for row in gold.load(split) if len(row.text) > 12}
     assert not trained & short
+
+
+def grams(text: str) -> frozenset[str]:
+    told = "".join(text.casefold().split())
+    return frozenset(told[at : at + 5] for at in range(max(1, len(told) - 4)))
+
+
+def test_no_training_text_is_nearly_in_the_fresh_part() -> None:
+    """Near: the two share more than three in ten of their runs of five characters."""
+    holding = defaultdict(set)
+    rows = {row.id: grams(row.text) for row in gold.load("fresh")}
+    for key, found in rows.items():
+        for gram in found:
+            holding[gram].add(key)
+    near = [
+        (key, text)
+        for text in {text for text, _, _ in examples()}
+        for told in [grams(text)]
+        for key, shared in Counter(key for gram in told for key in holding.get(gram, ())).items()
+        if shared > 0.3 * len(told | rows[key])
+    ]
+    assert not near
+
+
+def test_every_part_has_all_strata_in_both_languages_and_no_id_twice() -> None:
+    rows = {split: gold.load(split) for split in gold.SPLITS}
+    strata = {row.stratum for row in rows["dev"]}
+    for split in gold.SPLITS:
+        for language in gold.LANGUAGES:
+            assert {row.stratum for row in rows[split] if row.language == language} == strata
+    ids = [row.id for part in rows.values() for row in part]
+    assert len(ids) == len(set(ids))
 
 
 def test_current_values_are_compared_with_the_truth() -> None:
