@@ -1,16 +1,14 @@
 """What the gate keeps of public dialogues: volume, and evidence of questions.
 
 Belongs here: protocols over public sets. Does not belong here: their formats (``conversions``). A set that is not in
-the
-folder is named and left out.
+the folder is named and left out.
 
 Protocol. *Volume*: each set in the scenario of ``conversions``, as of a day after its last turn; a turn of a subject
-counts
-as long if a long-term memory cites its slice, as short if only a short-term one does, else as discarded. Inquiries
-whose
-seven days have closed are judged closed. *Evidence*: LoCoMo (answerable questions, all five conversations) and MemDaily
-(all trajectories): the share of a question's evidence turns that are among the source turns of the slices that
-memories cite, the mean over questions; ``long``: by long-term memories alone, which is what is left after nine days.
+counts as long if a long-term memory cites its slice, as short if only a short-term one does, else as discarded.
+Inquiries whose seven days have closed are judged closed. *Evidence*: LoCoMo (answerable questions, all five
+conversations) and MemDaily (all trajectories): the share of a question's evidence turns that are among the source
+turns of the slices that memories cite, the mean over questions; ``long``: by long-term memories alone, which is what
+is left after nine days.
 """
 
 import json

@@ -5,8 +5,8 @@ Belongs here: counting. Does not belong here: how results came about (``gold``),
 Kept: of the turns that a result calls positive, the share that is (precision), and of those that are, the share that
 it calls so (recall). Facts: a found fact is right if an expected one of the same turn has the same person, predicate
 (all predicates outside the labels' list are one class, ``other``) and state (stated or ended) and a value that
-overlaps:
-one contains the other, or their words (Chinese: characters) have an F1 of at least .5. Each expected fact is used once.
+overlaps: one contains the other, or their words (Chinese: characters) have an F1 of at least .5. Each expected fact is
+used once.
 """
 
 import re

@@ -3,14 +3,11 @@
 Belongs here: the protocol and its counts. Does not belong here: the simulator, or what the gold set measures.
 
 Protocol. People of the simulator with all kinds of noise (corrections, older statements that arrive late, sessions in
-two
-exports, edits; see docs/simulator.md) as rows of dialogue, once in order of arrival and once the other way round. For
-each
-(subject, predicate) of the truth: the values that are current at the end among the memories of that predicate,
-against the
-truth's current value. *right*: the true value is current and, but for tastes, no value that the truth has ended is;
-tastes add up in the ontology
-unless somebody says that one is over. *alone*: no value that the truth has ended is current, tastes included.
+two exports, edits; see docs/simulator.md) as rows of dialogue, once in order of arrival and once the other way round.
+For each (subject, predicate) of the truth: the values that are current at the end among the memories of that predicate,
+against the truth's current value. *right*: the true value is current and, but for tastes, no value that the truth has
+ended is; tastes add up in the ontology unless somebody says that one is over. *alone*: no value that the truth has
+ended is current, tastes included.
 Duplicates: of one subject, memories with the same predicate and value that are current at once, or with summaries equal
 but for digits and case within the same day.
 """

@@ -10,8 +10,8 @@ A set whose folder is missing is named and left out. Every figure comes with its
 Measured is the F1 of entities whose start, end and kind are exact, over all texts (``tagger_training.score``). Where a
 folder has no held-out file, every tenth row of its training file is held out. *Trained*: the tagger, on the training
 rows (``--rows`` at most); its features and parameters are the same for all sets; *accurate*: with its network, for
-Chinese. *Model sets*: what ships,
-which has seen none of these sets, on those of a set's kinds that have a counterpart among ours; guidelines differ.
+Chinese. *Model sets*: what ships, which has seen none of these sets, on those of a set's kinds that have a counterpart
+among ours; guidelines differ.
 """
 
 import argparse

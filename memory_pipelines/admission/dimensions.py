@@ -1,7 +1,7 @@
 """The three dimensions of admission: persistence, structure, personalisation, each in [0, 1].
 
-Belongs here: explainable sums of named parts. Does not belong here: weights, thresholds, hard rules
-(``gate``). The figures are judgements, to be measured against a gold set; each has one place here.
+Belongs here: values that named parts explain. Does not belong here: weights, thresholds, hard rules (``gate``). The
+figures are judgements, but for the two that the gold set decided (``LASTING``, ``PASSING``); each has one place here.
 """
 
 from collections.abc import Mapping
@@ -94,8 +94,7 @@ def structure(candidate: Candidate) -> Dimension:
     """How much of it is data: entity–attribute–value > entities > free text.
 
     Facts: .6 + .35 · strength (+ .05 with an entity). Episodes: the more of .2, .5, .6, .65 for 0, 1, 2, 3 or more
-    entities
-    and .2 + .45 · worth for what is told, + .1 each for a known intent, a reason, a consequence."""
+    entities and .2 + .45 · worth for what is told, + .1 each for a known intent, a reason, a consequence."""
     if candidate.claim:
         strength = candidate.claim.fact.strength
         named = 0.05 if candidate.entities else 0.0

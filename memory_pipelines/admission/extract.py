@@ -140,9 +140,8 @@ def _unsure(text: str, said: Sequence[Clause]) -> bool:
 
 
 def read(row: Row, before: str = "", earlier: Sequence[Fact] = ()) -> Reading:
-    """The reading of one slice's own text; ``before`` is what the other side said last before it, ``earlier`` what
-    its own
-    side stated last in the same session."""
+    """The reading of one slice's own text; ``before`` is what the other side said last before it, ``earlier`` what its
+    own side stated last in the same session."""
     text: str = row["text"] or ""
     if is_small_talk(text):
         return Reading((), summary_language(text, row["language"] or ""), 0.0, True, False, False, _NOTHING)

@@ -215,8 +215,7 @@ def extract_facts(
     ``language`` (zh, en, mixed) is the text's; each clause is read by its own script. ``places``: casefolded
     surfaces known to be places, which are never employers. ``said``: the text's clauses, if they are at hand.
     ``before``: the other side's turn that the text answers: it says what a bare value is, or is corrected.
-    ``earlier``: what
-    the speaker stated last in the conversation, which may be corrected too."""
+    ``earlier``: what the speaker stated last in the conversation, which may be corrected too."""
     said = list(clauses(text)) if said is None else said
     facts = _stated(said, at, language, places)
     if (before or earlier) and not any(f.base != "plan" for f in facts):

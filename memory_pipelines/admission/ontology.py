@@ -126,8 +126,7 @@ def predicates() -> Mapping[str, Predicate]:
 
 def predicate(name: str) -> Predicate:
     """The ontology's entry of a predicate; ``family.<relation>.<base>`` has that of its base, but for names: a person
-    has
-    one name, and as many sons as there are names of sons."""
+    has one name, and as many sons as there are names of sons."""
     base = name.rsplit(".", 1)[-1]
     return predicates()["relative_name" if base == "name" and name.startswith(FAMILY) else base]
 
@@ -196,8 +195,7 @@ def value_lists(language: str) -> tuple[frozenset[str], tuple[str, ...], frozens
 @cache
 def loose(language: str, kind: str) -> tuple[tuple[str, re.Pattern[str], float], ...]:
     """(predicate, pattern, strength) of what a question takes for granted (``presupposed``), or what is said of the
-    speaker
-    ``anywhere`` in a clause; ``v`` is the value, ``rel`` whose it is."""
+    speaker ``anywhere`` in a clause; ``v`` is the value, ``rel`` whose it is."""
     data = _read("patterns.yaml")
     macros = _macros(data)
     return tuple(

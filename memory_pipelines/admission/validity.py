@@ -95,12 +95,11 @@ Open = dict[str, dict[str, Claim]]
 def fold(mentions: Iterable[Mention], revisions: Iterable[tuple[Revision, dict[str, Any]]] = ()) -> list[Claim]:
     """The claims of one subject from all its mentions, in event-time order of their first mention.
 
-    A newer value of a single-valued predicate closes the older at the newer's time; a repeated value
-    joins the open claim; an ending closes it without a successor, and where nothing of the kind was known, it is a
-    claim that
-    was over when it was made; a value that comes back after it was closed is a new claim. ``revisions``, each with the
-    row of its slice, speak against values: each is a mention of what holds when it is said. The result does not depend
-    on the order of ``mentions`` or ``revisions``."""
+    A newer value of a single-valued predicate closes the older at the newer's time; a repeated value joins the open
+    claim; an ending closes it without a successor, and where nothing of the kind was known, it is a claim that was
+    over when it was made; a value that comes back after it was closed is a new claim. ``revisions``, each with the
+    row of its slice, speak against values: each is a mention of what holds when it is said. The result does not
+    depend on the order of ``mentions`` or ``revisions``."""
     by_slice: dict[tuple[datetime, str], list[Mention]] = defaultdict(list)
     revised: dict[tuple[datetime, str], list[tuple[Revision, dict[str, Any]]]] = defaultdict(list)
     for mention in sorted(mentions, key=lambda m: m.order):

@@ -87,8 +87,8 @@ def _tokens(text: str, language: str) -> list[tuple[str, tuple[str, ...]]]:
 
 def features(text: str) -> dict[str, float]:
     """Name → value in (0, 1] of all features of a text: ``w`` words, ``c`` pairs of characters or words, ``k``
-    kinds, ``s`` what stands beside what, ``v`` who is spoken of, ``p``
-    the first of them beside a kind, ``f`` signs and sizes."""
+    kinds, ``s`` what stands beside what, ``v`` who is spoken of, ``p`` the first of them beside a kind, ``f`` signs
+    and sizes."""
     named = _OWN_NAME.search(text) is not None
     text = prepared(text)
     language = "zh" if is_chinese(text) else "en"
