@@ -122,6 +122,15 @@ def test_summary_falls_back_to_topic_and_quotation(slice_row: Make) -> None:
     )
 
 
+def test_a_wish_to_cancel_is_told_as_a_wish(slice_row: Make) -> None:
+    row = slice_row(1, "取消吧", intent="cancel_order", language="zh", feedback="canceled_order")
+    assert episode_summary(row, SERVICE, "zh") == "2024-05-17 客户要求取消订单，之后取消了订单。"
+    assert (
+        episode_summary(row | {"feedback": None}, SERVICE, "en")
+        == "On 17 May 2024 the customer asked to cancel an order."
+    )
+
+
 def test_a_reason_is_told_only_in_its_own_language_or_by_dictionary(slice_row: Make) -> None:
     row = slice_row(1, "慢", intent="logistics_complaint", reason="quantum entanglement")
     assert episode_summary(row, SERVICE, "zh") == "2024-05-17 客户投诉物流。"
