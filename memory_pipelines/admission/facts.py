@@ -7,7 +7,7 @@ Questions, hypotheticals, quotations and what is said of third persons state not
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from memory_pipelines.admission.additions import continued, correction
@@ -27,7 +27,7 @@ from memory_pipelines.admission.ontology import (
     raw_patterns,
     usable_patterns,
 )
-from memory_pipelines.admission.particulars import named, regular, scheduled, workplace
+from memory_pipelines.admission.particulars import meeting, named, regular, scheduled, workplace
 from memory_pipelines.admission.subject import OTHER, SELF, Phrase, grammar, read_phrase, strip, variants
 from memory_pipelines.admission.values import acceptable, article, canonical, seat, shape, split_values
 from memory_pipelines.stores.vault import has_token
@@ -48,18 +48,6 @@ _DENIAL = {
     "en": re.compile(r"(?:it is |its )?not (?:in |to |at )?(?P<v>(?:an? |the |two )?[\w' -]{2,24})", re.I),
 }
 """What is denied before the right thing is said: "not a parrot, we have a corgi"."""
-_TIME = {
-    "zh": r"(?:上午|下午|早上|晚上|中午|凌晨)?\d{1,2}(?:点半?|[:：]\d{2})(?:\d{1,2}分)?",
-    "en": r"(?:\d{1,2}(?:[:.]\d\d)? ?(?:am|pm|a\.m\.|p\.m\.|o'clock)|noon)",
-}
-_REGULAR = {
-    "zh": re.compile(
-        rf"每?(?P<day>周[一二三四五六日天])的?(?P<time>{_TIME['zh']})(?:我们?|都|要)*开?(?P<event>[\u4e00-\u9fff]{{0,3}}(?:例会|晨会|周会|会|课))"
-    ),
-    "en": re.compile(
-        rf"every (?P<day>\w+day) at (?P<time>{_TIME['en']}) we have (?:our |a |the )?(?P<event>(?:\w+ )?meeting)", re.I
-    ),
-}
 _PRONOUN = {"zh": re.compile("[他她](?!们)"), "en": re.compile(r"(?:he|she)\b ?", re.I)}
 """A pronoun that goes on about the relative who was named last."""
 
@@ -115,9 +103,8 @@ def _made(
     if pattern.predicate == "schedule":
         if "time" not in match.groupdict():
             shown = match["v"].strip()
-            if regular := _REGULAR[lang].search(shown):
-                event, time = canonical(regular["day"] + regular["event"]), regular["time"]
-                value, shown = scheduled(event, time, lang)
+            if found := meeting(shown, lang):
+                event, value, shown = found
                 return [replace(common, value=value, object=shown, key=event)]
             return [replace(common, value=canonical(shown), object=shown, key=canonical(shown))]
         event = re.sub("^每|的", "", canonical(match["v"]))
@@ -237,55 +224,85 @@ def _supposed_of(before: str, at: datetime, places: Collection[str]) -> list[Fac
 
 
 def _stated(said: Sequence[Clause], at: datetime, language: str, places: Collection[str]) -> list[Fact]:
-    facts: list[Fact] = []
-    topic, sentence, correcting = "", (-1, -1), False
-    known = {place.casefold() for place in places}
-    relative = ""
-    denied: tuple[str, Clause] | None = None
-    last: Clause | None = None
+    """What the asserted ones of a text's clauses state, in order."""
+    told = _Told(at, language, frozenset(place.casefold() for place in places))
+    before: Clause | None = None
     for clause in said:
-        label, last = last, clause
-        if clause.sentence != sentence:
-            sentence = clause.sentence
-            if clause.language == "en":
-                topic = ""
-        if not clause.asserted:
-            continue
-        if facts and not strip(clause.text + " ", grammar(clause.language)["correction"]).strip():
-            correcting = True
-            continue
-        dropped = clause.language == "zh" or language == "zh" or cue("en", "pro_drop").match(clause.text) is not None
-        whom = topic or (SELF if dropped else "")
-        text = clause
-        if relative and (pronoun := _PRONOUN[clause.language].match(clause.text)):
-            whom, text = relative, replace(clause, text=clause.text[pronoun.end() :])
-        found = _clause_facts(text, at, whom, 1.0 if topic else _PRO_DROP, facts[-1].base if facts else "")
-        topic = found.who or topic
-        relative = topic if topic.startswith(FAMILY) else "" if topic == OTHER else relative
-        if not found.facts and found.who != OTHER:
-            loosely = [f for kind in ("anywhere", "presupposed") for f in taken_for_granted(clause, kind)]
-            loosely = [] if loosely and denies(clause) else loosely
-            found = _Found(
-                found.who, regular(clause) or labelled(label, clause, at) or loosely[:1] or _event(clause, at)
-            )
-        if not facts and not found.facts and (match := _DENIAL[clause.language].fullmatch(clause.text)):
-            denied = (match["v"], clause)
-        elif denied and (stated := [f for f in found.facts if not f.ends]):
-            values = split_values(denied[0], clause.language, False)
-            if values:
-                facts.append(replace(stated[0], value=canonical(values[0]), object=values[0], ends=True))
-            denied = None
-        if not found.facts and facts:
-            corrected = correction(clause, facts[-1], correcting)
-            if corrected:
-                if not corrected.ends and not facts[-1].ends:
-                    facts.pop()
-                facts.append(corrected)
-            else:
-                facts.extend(continued(clause, facts[-1]))
-        facts.extend(f for f in (*found.facts, *workplace(clause, found.facts)) if not _is_place(f, known))
-        correcting = correcting and not found.facts and clause.text.count(" ") < 1
-    return facts
+        if clause.language == "en" and (before is None or clause.sentence != before.sentence):
+            told.topic = ""
+        if clause.asserted:
+            told.hear(clause, before)
+        before = clause
+    return told.facts
+
+
+@dataclass
+class _Told:
+    """The facts of the clauses so far, and what the next one may go on about.
+
+    ``topic``: whom a clause without a subject is about; ``relative``: whom a pronoun means; ``correcting``: only words
+    of correction came since the last fact; ``denied``: a value that was denied before anything was stated."""
+
+    at: datetime
+    language: str
+    places: frozenset[str]
+    facts: list[Fact] = field(default_factory=list)
+    topic: str = ""
+    relative: str = ""
+    correcting: bool = False
+    denied: str = ""
+
+    def hear(self, clause: Clause, before: Clause | None) -> None:
+        """``before`` is the clause before it, asserted or not: a label, it may be."""
+        if self.facts and not strip(clause.text + " ", grammar(clause.language)["correction"]).strip():
+            self.correcting = True
+            return
+        stated = self._stated_by(clause, before)
+        self._deny(clause, stated)
+        if not stated and self.facts:
+            self._add(clause)
+        self.facts += [f for f in (*stated, *workplace(clause, stated)) if not _is_place(f, self.places)]
+        self.correcting = self.correcting and not stated and " " not in clause.text
+
+    def _stated_by(self, clause: Clause, before: Clause | None) -> list[Fact]:
+        dropped = "zh" in (clause.language, self.language) or cue("en", "pro_drop").match(clause.text) is not None
+        whom, text = self.topic or (SELF if dropped else ""), clause
+        if self.relative and (pronoun := _PRONOUN[clause.language].match(clause.text)):
+            whom, text = self.relative, replace(clause, text=clause.text[pronoun.end() :])
+        context = self.facts[-1].base if self.facts else ""
+        found = _clause_facts(text, self.at, whom, 1.0 if self.topic else _PRO_DROP, context)
+        self.topic = found.who or self.topic
+        if self.topic == OTHER or self.topic.startswith(FAMILY):
+            self.relative = "" if self.topic == OTHER else self.topic
+        if found.facts or found.who == OTHER:
+            return found.facts
+        return regular(clause) or labelled(before, clause, self.at) or _loosely(clause) or _event(clause, self.at)
+
+    def _deny(self, clause: Clause, stated: Sequence[Fact]) -> None:
+        """A denial waits for what holds instead: that tells what the denied value is of."""
+        if not self.facts and not stated and (match := _DENIAL[clause.language].fullmatch(clause.text)):
+            self.denied = match["v"]
+        elif self.denied and (held := [f for f in stated if not f.ends]):
+            for value in split_values(self.denied, clause.language, False)[:1]:
+                self.facts.append(replace(held[0], value=canonical(value), object=value, ends=True))
+            self.denied = ""
+
+    def _add(self, clause: Clause) -> None:
+        """A clause that says nothing by itself corrects the fact before it, or goes on with its list."""
+        last = self.facts[-1]
+        corrected = correction(clause, last, self.correcting)
+        if corrected is None:
+            self.facts += continued(clause, last)
+            return
+        if not corrected.ends and not last.ends:
+            self.facts.pop()
+        self.facts.append(corrected)
+
+
+def _loosely(clause: Clause) -> list[Fact]:
+    """What a clause says of the speaker outside of any grammar, or takes for granted: the first of it."""
+    found = [fact for kind in ("anywhere", "presupposed") for fact in taken_for_granted(clause, kind)]
+    return [] if found and denies(clause) else found[:1]
 
 
 _FIRM = re.compile(

@@ -17,6 +17,29 @@ def scheduled(event: str, time: str, language: str) -> tuple[str, str]:
     return f"{event} {canonical(time)}", f"{event}{time}" if language == "zh" else f"{event} at {time}"
 
 
+_CLOCK = {
+    "zh": r"(?:上午|下午|早上|晚上|中午|凌晨)?\d{1,2}(?:点半?|[:：]\d{2})(?:\d{1,2}分)?",
+    "en": r"(?:\d{1,2}(?:[:.]\d\d)? ?(?:am|pm|a\.m\.|p\.m\.|o'clock)|noon)",
+}
+_MEETING = {
+    "zh": re.compile(
+        rf"每?(?P<day>周[一二三四五六日天])的?(?P<time>{_CLOCK['zh']})(?:我们?|都|要)*开?(?P<event>[\u4e00-\u9fff]{{0,3}}(?:例会|晨会|周会|会|课))"
+    ),
+    "en": re.compile(
+        rf"every (?P<day>\w+day) at (?P<time>{_CLOCK['en']}) we have (?:our |a |the )?(?P<event>(?:\w+ )?meeting)", re.I
+    ),
+}
+
+
+def meeting(said: str, language: str) -> tuple[str, str, str] | None:
+    """(event, value, object) of a lesson or meeting on a day of every week at a time: 「每周五下午3点开例会」."""
+    match = _MEETING[language].search(said)
+    if match is None:
+        return None
+    event = canonical(match["day"] + match["event"])
+    return event, *scheduled(event, match["time"], language)
+
+
 _REGULAR = re.compile(
     r"(?:every|each|on) (?P<day>(?:other )?(?:(?:mon|tues|wednes|thurs|fri|satur|sun|week)?days?|morning|evening|week))"
     r"(?: (?:morning|afternoon|evening|night)s?)? at "
