@@ -80,7 +80,8 @@ class Profile:
         return f"{self.name}@{self.version}"
 
 
-def _read(name: str) -> dict[str, Any]:
+def package_data(name: str) -> dict[str, Any]:
+    """What a YAML file of ``data`` holds."""
     text = resources.files("memory_pipelines.admission").joinpath("data", name).read_text("utf-8")
     loaded: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return loaded
@@ -94,7 +95,7 @@ def alternatives(words: Sequence[str]) -> str:
 @cache
 def profile(scenario: str) -> Profile:
     """The named scenario profile. Raises SettingError for an unknown one."""
-    known = _read("scenarios.yaml")["profiles"]
+    known = package_data("scenarios.yaml")["profiles"]
     if scenario not in known:
         raise SettingError(f"MEMORY_PIPELINES_SCENARIO must be one of {', '.join(sorted(known))}")
     row = known[scenario]
@@ -112,7 +113,7 @@ def profile(scenario: str) -> Profile:
 
 @cache
 def predicates() -> Mapping[str, Predicate]:
-    rows = _read("predicates.yaml")["predicates"]
+    rows = package_data("predicates.yaml")["predicates"]
     texts = ("zh", "zh_ended", "en", "en_ended")
     return {
         name: Predicate(
@@ -134,7 +135,7 @@ def predicate(name: str) -> Predicate:
 @cache
 def relations() -> Mapping[str, Mapping[str, str]]:
     """Canonical relation → its surface forms (``zh``, ``en``: alternations) and ``zh_name``."""
-    loaded: Mapping[str, Mapping[str, str]] = _read("predicates.yaml")["relations"]
+    loaded: Mapping[str, Mapping[str, str]] = package_data("predicates.yaml")["relations"]
     return loaded
 
 
@@ -147,12 +148,12 @@ def relation_of() -> Mapping[str, str]:
 @cache
 def aliases() -> Mapping[str, str]:
     """Value in either language → canonical value."""
-    return {form: row[0] for row in _read("predicates.yaml")["values"] for form in row}
+    return {form: row[0] for row in package_data("predicates.yaml")["values"] for form in row}
 
 
 @cache
 def _places() -> tuple[frozenset[str], re.Pattern[str]]:
-    data = _read("predicates.yaml")
+    data = package_data("predicates.yaml")
     return frozenset(data["cities"]), re.compile(f"(?:(?:{alternatives(data['regions'])})[省市]?)+")
 
 
@@ -164,12 +165,12 @@ def is_place(value: str) -> bool:
 
 @cache
 def cues() -> Mapping[str, Any]:
-    return _read("cues.yaml")
+    return package_data("cues.yaml")
 
 
 @cache
 def phrases() -> Mapping[str, Any]:
-    return _read("phrases.yaml")
+    return package_data("phrases.yaml")
 
 
 @cache
@@ -187,7 +188,7 @@ def has_cue(name: str, text: str) -> bool:
 @cache
 def value_lists(language: str) -> tuple[frozenset[str], tuple[str, ...], frozenset[str]]:
     """(values that name nothing, beginnings that disqualify a value, definite things that are tastes)."""
-    data = _read("patterns.yaml")
+    data = package_data("patterns.yaml")
     lists = data["empty_values"][language], data["bad_starts"][language]
     return frozenset(lists[0]), tuple(lists[1]), frozenset(data["generic_definites"])
 
@@ -196,7 +197,7 @@ def value_lists(language: str) -> tuple[frozenset[str], tuple[str, ...], frozens
 def loose(language: str, kind: str) -> tuple[tuple[str, re.Pattern[str], float], ...]:
     """(predicate, pattern, strength) of what a question takes for granted (``presupposed``), or what is said of the
     speaker ``anywhere`` in a clause; ``v`` is the value, ``rel`` whose it is."""
-    data = _read("patterns.yaml")
+    data = package_data("patterns.yaml")
     macros = _macros(data)
     return tuple(
         (row["p"], re.compile(_expanded(row["re"], macros), 0 if language == "zh" else re.I), row["s"])
@@ -207,13 +208,13 @@ def loose(language: str, kind: str) -> tuple[tuple[str, re.Pattern[str], float],
 @cache
 def openings(language: str) -> tuple[re.Pattern[str], ...]:
     """Patterns of clauses that say what there is now, or from now on; ``v`` is the value."""
-    return tuple(re.compile(source, re.I) for source in _read("patterns.yaml")["openings"][language])
+    return tuple(re.compile(source, re.I) for source in package_data("patterns.yaml")["openings"][language])
 
 
 @cache
 def questions(language: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """(predicate, pattern of a question that asks for it), in order of preference."""
-    rows = _read("patterns.yaml")["questions"][language]
+    rows = package_data("patterns.yaml")["questions"][language]
     return tuple((name, re.compile(source, re.I)) for name, source in rows.items())
 
 
@@ -221,7 +222,7 @@ def questions(language: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
 def labels(language: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """(predicate, pattern of a clause that is but the name of a thing to be filled in)."""
     return tuple(
-        (name, re.compile(source, re.I)) for name, source in _read("patterns.yaml")["labels"][language].items()
+        (name, re.compile(source, re.I)) for name, source in package_data("patterns.yaml")["labels"][language].items()
     )
 
 
@@ -295,7 +296,7 @@ def _expanded(source: str, macros: Mapping[str, str]) -> str:
 @cache
 def patterns(language: str, mode: str) -> tuple[Pattern, ...]:
     """The patterns of one language and mode (``verb`` or ``noun``), in order of preference."""
-    data = _read("patterns.yaml")
+    data = package_data("patterns.yaml")
     macros = _macros(data)
     made = []
     for row in data[language][mode]:

@@ -8,11 +8,9 @@ nephew".
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import resources
 from itertools import pairwise
 
-import yaml
-
+from memory_pipelines.admission.ontology import package_data
 from memory_pipelines.admission.script import is_chinese, simplified
 
 MAX_CHARACTERS = 1200
@@ -35,8 +33,7 @@ _Entries = Mapping[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]
 @cache
 def _kinds(language: str) -> _Entries:
     """First token → (all tokens of an entry, its kinds), longest first."""
-    text = resources.files("memory_pipelines.admission").joinpath("data", "worth_words.yaml").read_text("utf-8")
-    rows: Mapping[str, list[str]] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))[language]
+    rows: Mapping[str, list[str]] = package_data("worth_words.yaml")[language]
     found: dict[tuple[str, ...], list[str]] = {}
     for kind, entries in rows.items():
         for entry in entries:
