@@ -41,7 +41,8 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One compiled pattern. ``strength`` in [0, 1] is how surely a match states the fact."""
+    """One compiled pattern, as the head of ``data/patterns.yaml`` tells. ``strength`` in [0, 1] is how surely a match
+    states the fact; ``fixed`` is its ``object``, ``ends`` its ``end``."""
 
     predicate: str
     regex: re.Pattern[str]
