@@ -13,6 +13,7 @@ from typing import Any
 from memory_pipelines.admission.dates import MONTHS
 from memory_pipelines.admission.fact import Fact
 from memory_pipelines.admission.ontology import FAMILY, Profile, phrases, predicate, relations
+from memory_pipelines.admission.worth.model import worth_of_text
 from memory_pipelines.stores.vault import uncut
 
 GIST = {"zh": 80, "en": 160}
@@ -33,12 +34,17 @@ def day_text(day: date, language: str) -> str:
 
 
 def gist(text: str, language: str, marks: Sequence[str] = ()) -> str:
-    """The sentence that says most (most of ``marks``, then longest), cut at a word if it is too long."""
+    """The sentence that is worth most in the long run (then with most of ``marks``, then the longest), cut at a word if
+    it is too long."""
     sentences = [s.strip() for s in _SENTENCES.findall(text) if s.strip()]
     if not sentences:
         return " ".join(text.split())[: GIST[language]]
-    scored = [(sum(m in s for m in marks), min(len(s), GIST[language]), -i, s) for i, s in enumerate(sentences)]
-    best = " ".join(max(scored)[3].split())
+
+    def says(sentence: str) -> tuple[int, int, int]:
+        worth = round(4 * worth_of_text(sentence).long) if len(sentences) > 1 else 0
+        return worth, sum(mark in sentence for mark in marks), min(len(sentence), GIST[language])
+
+    best = " ".join(max(sentences, key=says).split())
     limit = GIST[language]
     if len(best) <= limit:
         return best
