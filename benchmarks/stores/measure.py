@@ -162,10 +162,10 @@ def reads(stores: Stores, people: Sequence[Subject], embed: Directions) -> dict[
     from memory_pipelines.recall.dense import OVERFETCH
     from memory_pipelines.recall.legs import DEPTH
     from memory_pipelines.recall.pack import dump
-    from memory_pipelines.recall.ripple import MAX_ANCHORS, MAX_HOPS
     from memory_pipelines.recall.snapshot import Snapshot
     from memory_pipelines.recall.source import hot_name
     from memory_pipelines.stores.base import cold_key
+    from memory_pipelines.stores.ripple import MAX_ANCHORS, MAX_HOPS
 
     chosen = Random(SEED).choices(people, [subject.memories for subject in people], k=READS)
     clock = _Readings()

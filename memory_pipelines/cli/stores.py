@@ -1,4 +1,4 @@
-"""The commands over the stores as such: comparing, repairing, making one again, backup and restore, the schema.
+"""The commands over the stores as such: comparing, repairing, making one again, ripple, backup, restore, the schema.
 
 Belongs here: their arguments and printing. Does not belong here: anything another program would want to call.
 """
@@ -18,6 +18,12 @@ def add_commands(commands: Any) -> None:
     )
     command.add_argument("store", nargs="?", help="of rebuild: relational, vector, graph, hot, cold or packs")
     command.set_defaults(run=_stores)
+
+    command = commands.add_parser("ripple", help="what the graph store's own ripple reaches from memories of a person")
+    command.add_argument("memory", nargs="+", help="ids, as recall --format json shows them: the anchors, five at most")
+    command.add_argument("--subject", required=True, help="u:<user id> or d:<device fingerprint>")
+    command.add_argument("--tenant", help="default: the tenant of the settings")
+    command.set_defaults(run=_ripple)
 
     command = commands.add_parser("backup", help="copy everything into one folder or s3://bucket/prefix")
     command.add_argument("path", help="an empty folder, or s3://bucket/prefix on the cold store's server")
@@ -59,6 +65,21 @@ def _stores(arguments: argparse.Namespace) -> int:
             made = reembed.reembed(platform)
             print(f"live: {made.collection}; {made.embedded} embedded, {made.dropped} former collections dropped")
     return 0
+
+
+def _ripple(arguments: argparse.Namespace) -> int:
+    from memory_pipelines.model import Owner, known_subject
+    from memory_pipelines.pipeline import ripples
+    from memory_pipelines.wiring import connect
+
+    with connect() as platform:
+        owner = Owner(arguments.tenant or platform.settings.tenant, known_subject(arguments.subject))
+        found = ripples.both(platform, owner, dict.fromkeys(arguments.memory, 1.0), platform.clock.now())
+    for one in found:
+        print(f"{one.in_store:.4f}  {one.memory_id}  {one.summary}")
+    furthest = max((one.apart for one in found), default=0.0)
+    print(f"{len(found)} memories; at most {furthest:.1e} from what recall computes")
+    return 0 if furthest <= ripples.EQUAL else 1
 
 
 def _backup(arguments: argparse.Namespace) -> int:

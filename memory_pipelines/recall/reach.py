@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from memory_pipelines.model import Owner
 from memory_pipelines.recall.adjacency import ENTITY, Adjacency
-from memory_pipelines.recall.ripple import MAX_HOPS
 from memory_pipelines.recall.snapshot import Snapshot
 from memory_pipelines.stores.base import GraphEdge, GraphStore, Person
+from memory_pipelines.stores.ripple import MAX_HOPS
 
 
 def graph(store: GraphStore, persons: Sequence[Person], snapshot: Snapshot, anchors: Sequence[int]) -> Adjacency | None:

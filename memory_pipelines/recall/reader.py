@@ -25,7 +25,7 @@ from memory_pipelines.recall.instants import micros
 from memory_pipelines.recall.legs import Leg, Scored, ranked, ranked_rows
 from memory_pipelines.recall.person import Subjects
 from memory_pipelines.recall.queries import QueryVectors
-from memory_pipelines.recall.ripple import MAX_ANCHORS, Field, Ripple
+from memory_pipelines.recall.ripple import Field, Ripple
 from memory_pipelines.recall.selection import MAX_ITEMS, Selection
 from memory_pipelines.recall.snapshot import Snapshot, validity
 from memory_pipelines.recall.source import Source
@@ -40,6 +40,7 @@ from memory_pipelines.stores.base import (
     Person,
     VectorStore,
 )
+from memory_pipelines.stores.ripple import MAX_ANCHORS
 from memory_pipelines.stores.vault import Vault
 
 BM25 = "bm25"

@@ -1,7 +1,7 @@
 """The ripple: activation that spreads from anchors over one person's slice graph.
 
-Belongs here: the formula, in memory. Does not belong here: edges and degrees (``adjacency``), reading a graph store, or
-choosing the anchors.
+Belongs here: the formula, in memory. Does not belong here: the same in a graph store (``stores.ripple``), edges and
+degrees (``adjacency``), choosing the anchors.
 
 Activation of memory t from anchor a:
 
@@ -34,11 +34,7 @@ import numpy as np
 from memory_pipelines.model import HIGH_ABOVE, LOW_BELOW, ImpactLabel
 from memory_pipelines.recall.adjacency import Floats, Ints, Web
 from memory_pipelines.recall.instants import DAY, micros
-
-MAX_HOPS = 3
-MAX_ANCHORS = 5
-UNKNOWN_IMPACT = 0.5
-RATES = {ImpactLabel.HIGH: 0.3, ImpactLabel.MEDIUM: 0.5, ImpactLabel.LOW: 0.7}
+from memory_pipelines.stores.ripple import DAILY, LEAST_FRESH, MAX_ANCHORS, MAX_HOPS, RATES, UNKNOWN_IMPACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +84,7 @@ def base_weight(impact: Floats, windows: Ints) -> Floats:
 
 def freshness(since: Ints, as_of: int) -> Floats:
     """max(.5, .98^days), of times in microseconds; one after ``as_of`` counts as just now."""
-    return np.maximum(0.5, 0.98 ** np.maximum(0.0, (as_of - since) / DAY))
+    return np.maximum(LEAST_FRESH, DAILY ** np.maximum(0.0, (as_of - since) / DAY))
 
 
 def rate(impact: Floats) -> Floats:

@@ -162,6 +162,15 @@ class GraphStore(Protocol):
         memory-entity-memory is one step."""
         ...
 
+    def activations(
+        self, owner: Owner, version: str, anchors: Mapping[str, float], as_of: datetime, hidden: Collection[str] = ()
+    ) -> dict[str, float]:
+        """Activation in (0, 1] by memory id, of memories that had occurred at ``as_of`` and are not ``hidden``.
+
+        ``anchors``: match in [0, 1] by memory id; the best five that may take part count. The formula is that of
+        ``recall.ripple`` without accesses: freshness counts from when a memory occurred."""
+        ...
+
     def count(self) -> tuple[int, int]:
         """(nodes, edges) of all owners and versions."""
         ...

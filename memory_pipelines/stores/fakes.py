@@ -4,8 +4,9 @@ Belongs here: complete implementations that pass the same contract suite as the 
 belong here: failure injection or recorded answers.
 """
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +15,8 @@ from numpy.typing import NDArray
 
 from memory_pipelines.clock import Clock, SystemClock
 from memory_pipelines.errors import IntegrityError, TransientError
-from memory_pipelines.model import Owner, stable_hash
-from memory_pipelines.stores import canonical, checks
+from memory_pipelines.model import Owner, impact_label, stable_hash
+from memory_pipelines.stores import canonical, checks, ripple
 from memory_pipelines.stores.base import Compacted, Graph, GraphEdge, GraphNode, Hit, Replaced, Vector, VectorRow
 from memory_pipelines.stores.vault import Secret, token
 from memory_pipelines.tables import TableSpec
@@ -135,11 +136,64 @@ class MemoryGraph:
                         found[(edge.source, edge.target, edge.kind)] = edge
         return [nodes[n] for n in sorted(distance)], [found[key] for key in sorted(found)]
 
+    def activations(
+        self, owner: Owner, version: str, anchors: Mapping[str, float], as_of: datetime, hidden: Collection[str] = ()
+    ) -> dict[str, float]:
+        """Walks of at most three hops, hop by hop."""
+        name = (owner.key, checks.version(version))
+        nodes = {
+            node_id: node
+            for node_id, node in self._nodes.get(name, {}).items()
+            if node.kind == checks.ENTITY
+            or (node.occurred_at is not None and node.occurred_at <= as_of and node_id not in hidden)
+        }
+        near = _near(nodes, self._edges.get(name, {}).values())
+        able = [anchor for anchor, match in anchors.items() if match > 0 and anchor in nodes]
+        left = dict.fromkeys(nodes, 1.0)
+        for anchor in sorted(able, key=lambda one: (-anchors[one], one))[: ripple.MAX_ANCHORS]:
+            for reached, product in _walked(anchor, nodes, near).items():
+                days = (as_of - (nodes[reached].occurred_at or as_of)) / timedelta(days=1)
+                fresh = max(ripple.LEAST_FRESH, ripple.DAILY**days)
+                left[reached] *= 1 - anchors[anchor] * product * nodes[reached].weight * fresh
+        return {node_id: 1 - share for node_id, share in left.items() if share < 1}
+
     def count(self) -> tuple[int, int]:
         return sum(map(len, self._nodes.values())), sum(map(len, self._edges.values()))
 
     def close(self) -> None:
         """Nothing to release."""
+
+
+def _near(nodes: Mapping[str, GraphNode], edges: Iterable[GraphEdge]) -> dict[str, dict[str, float]]:
+    """Weights of neighbours among the nodes, without entities that only one memory mentions."""
+    near: dict[str, dict[str, float]] = {node_id: {} for node_id in nodes}
+    for edge in edges:
+        for one, other in ((edge.source, edge.target), (edge.target, edge.source)):
+            if one != other and one in nodes and other in nodes:
+                near[one][other] = max(edge.weight, near[one].get(other, 0.0))
+    alone = {node_id for node_id, node in nodes.items() if node.kind == checks.ENTITY and len(near[node_id]) < 2}
+    return {one: {other: w for other, w in by.items() if other not in alone} for one, by in near.items()}
+
+
+def _walked(anchor: str, nodes: Mapping[str, GraphNode], near: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """The best product with its decay by memory."""
+    best: dict[str, float] = {}
+    reached = {anchor: 1.0}
+    for hops in range(ripple.MAX_HOPS + 1):
+        following: dict[str, float] = {}
+        for one, product in reached.items():
+            decay = math.exp(-hops * ripple.RATES[impact_label(nodes[one].weight)])
+            best[one] = max(product * decay, best.get(one, 0.0))
+            leaving = product / math.sqrt(len(near[one])) if hops else product
+            for other, weight in near[one].items():
+                ends = {other: weight}
+                if nodes[other].kind == checks.ENTITY:
+                    root = math.sqrt(len(near[other]))
+                    ends = {end: weight * last / root for end, last in near[other].items()}
+                for end, joined in ends.items():
+                    following[end] = max(leaving * joined, following.get(end, 0.0))
+        reached = following
+    return best
 
 
 class MemoryHot:

@@ -1,20 +1,20 @@
 """The graph store: Neo4j 5, or the embedded ArcadeDB over Bolt, through the neo4j driver.
 
 Belongs here: the one Cypher text that runs on both (no ``SHORTEST``, no full-text or vector index,
-no implicit grouping), batches and the driver's errors. Does not belong here: activation.
+no implicit grouping), batches and the driver's errors. Does not belong here: activation (``stores.ripple``).
 Values are parameters always; labels and relationship types come from fixed lists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.model import Owner, utc
-from memory_pipelines.stores import checks, tls
+from memory_pipelines.stores import checks, ripple, tls
 from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode
 
 if TYPE_CHECKING:
@@ -147,6 +147,14 @@ class Neo4jGraph:
         if not wanted:
             return [], []
         return self._read(lambda tx: _neighbourhood(tx, prefix, wanted, reach))
+
+    def activations(
+        self, owner: Owner, version: str, anchors: Mapping[str, float], as_of: datetime, hidden: Collection[str] = ()
+    ) -> dict[str, float]:
+        """One statement; what it costs is in docs/benchmarks.md."""
+        instant = (utc(as_of) - EPOCH) // timedelta(microseconds=1)
+        asked = ripple.parameters(_uid(owner, checks.version(version), ""), anchors, instant, hidden)
+        return self._read(lambda tx: dict(tx.run(ripple.ACTIVATIONS, asked).single(strict=True)["active"]))
 
     def count(self) -> tuple[int, int]:
         def ask(tx: neo4j.ManagedTransaction) -> tuple[int, int]:

@@ -1,14 +1,19 @@
 """The contract of ``GraphStore``."""
 
 import itertools
-from datetime import UTC, datetime
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.model import Owner
+from memory_pipelines.recall.adjacency import Adjacency
+from memory_pipelines.recall.instants import micros
+from memory_pipelines.recall.ripple import Field, Ripple
 from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, GraphStore
 from memory_pipelines.stores.fakes import MemoryGraph
 from memory_pipelines.stores.graph import Neo4jGraph
@@ -247,6 +252,97 @@ def test_the_server_finds_what_the_fake_finds(
         store.write([Graph(owner, "v1", nodes, edges)])
     assert bolt.neighbourhood(owner, "v1", anchors, hops) == fake.neighbourhood(owner, "v1", anchors, hops)
     bolt.drop(owner, "v1")
+
+
+NOW = AT + timedelta(days=30)
+IMPACTS = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
+AGES = st.sampled_from([-1, 0, 1, 20, 400])
+"""In days; one of -1 has not occurred yet."""
+ENTITIES = ["entity:a", "entity:b", "entity:c"]
+WEIGHTS = st.sampled_from([0.1, 0.25, 0.5, 1.0])
+JOINED = st.one_of(
+    st.builds(GraphEdge, MEMORIES, MEMORIES, st.sampled_from(["causes", "next", "same_topic", "similar"]), WEIGHTS),
+    st.builds(GraphEdge, MEMORIES, st.sampled_from(ENTITIES), st.just("mentions"), WEIGHTS),
+    st.builds(GraphEdge, st.sampled_from(ENTITIES), MEMORIES, st.just("mentions"), WEIGHTS),
+)
+
+
+def computed(
+    nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], anchors: Mapping[str, float], hidden: Collection[str]
+) -> dict[str, float]:
+    """What recall computes from the same nodes and edges."""
+    rows = [node for node in nodes if node.occurred_at is not None]
+    ids = [node.node_id for node in rows]
+    at = np.array([micros(node.occurred_at) for node in rows if node.occurred_at is not None])
+    usable = (at <= micros(NOW)) & ~np.isin(ids, sorted(hidden))
+    position = {name: row for row, name in enumerate(ids)}
+    web = Adjacency.of(edges, position).among(usable)
+    impact, windows = np.array([node.weight for node in rows]), np.zeros(len(rows), dtype=np.int64)
+    return Ripple(anchors, Field(ids, position, impact, at, windows, web), NOW).activation
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    impacts=st.lists(IMPACTS, min_size=7, max_size=7),
+    ages=st.lists(AGES, min_size=7, max_size=7),
+    edges=st.lists(JOINED, min_size=4, max_size=24, unique_by=lambda edge: (edge.source, edge.target, edge.kind)),
+    anchors=st.dictionaries(MEMORIES, st.sampled_from([0.0, 0.3, 0.8, 1.0]), min_size=1, max_size=7),
+    hidden=st.sets(MEMORIES, max_size=3),
+)
+@example(  # a path over an entity, one beside it, an entity that leads nowhere, parallel edges, more than five anchors
+    impacts=[0.9] * 7,
+    ages=[1] * 7,
+    edges=[
+        GraphEdge("m0", "entity:a", "mentions", 0.5),
+        GraphEdge("entity:a", "m0", "mentions", 1.0),
+        GraphEdge("entity:a", "m1", "mentions", 0.5),
+        GraphEdge("m1", "entity:b", "mentions", 1.0),
+        GraphEdge("m2", "m1", "next", 0.25),
+        GraphEdge("m1", "m2", "causes", 0.5),
+        GraphEdge("m2", "m3", "next", 1.0),
+        GraphEdge("m3", "m4", "next", 1.0),
+        GraphEdge("m4", "m4", "similar", 1.0),
+    ],
+    anchors={"m0": 0.9, "m1": 0.3, "m2": 0.3, "m3": 0.3, "m5": 0.3, "m6": 0.8},
+    hidden=set(),
+)
+def test_the_store_computes_the_activations_that_recall_computes(
+    graph_store: GraphStore,
+    impacts: list[float],
+    ages: list[int],
+    edges: list[GraphEdge],
+    anchors: dict[str, float],
+    hidden: set[str],
+) -> None:
+    owner = Owner("random ripples", f"u:{next(_numbers)}")
+    nodes = [
+        GraphNode(f"m{i}", "slice", "praise", impact, NOW - timedelta(days=age, hours=age))
+        for i, (impact, age) in enumerate(zip(impacts, ages, strict=True))
+    ]
+    nodes += [entity(name.removeprefix("entity:")) for name in ENTITIES]
+    graph_store.write([Graph(owner, "v1", nodes, edges)])
+    found = graph_store.activations(owner, "v1", anchors, NOW, hidden)
+    assert found == pytest.approx(computed(nodes, edges, anchors, hidden), rel=1e-9, abs=1e-9)
+    graph_store.drop(owner, "v1")
+
+
+def test_activations_of_nothing_and_of_others_are_none(graph_store: GraphStore, owner: Owner, tenant: str) -> None:
+    graph_store.write([Graph(owner, "v1", CHAIN, NEXT)])
+    assert graph_store.activations(owner, "v1", {}, NOW) == {}
+    assert graph_store.activations(owner, "v1", {"unknown": 1.0, "m0": 0.0}, NOW) == {}
+    assert graph_store.activations(owner, "v2", {"m0": 1.0}, NOW) == {}
+    assert graph_store.activations(Owner(tenant, "u:2"), "v1", {"m0": 1.0}, NOW) == {}
+    assert graph_store.activations(owner, "v1", {"m0": 1.0}, AT - timedelta(days=1)) == {}
+    assert graph_store.activations(owner, "v1", {"m0": 1.0}, NOW).keys() == {"m0", "m1", "m2", "m3"}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_hostile_anchor_or_hidden_id_is_a_value(graph_store: GraphStore, owner: Owner, hostile: str) -> None:
+    nodes = [GraphNode(hostile, "slice", "x", 0.5, AT), *CHAIN[:2]]
+    graph_store.write([Graph(owner, "v1", nodes, [GraphEdge(hostile, "m0", "next", 1.0), NEXT[0]])])
+    found = graph_store.activations(owner, "v1", {hostile: 1.0}, NOW)
+    assert found.keys() == {hostile, "m0", "m1"}
+    assert graph_store.activations(owner, "v1", {"m0": 1.0}, NOW, {hostile}).keys() == {"m0", "m1"}
 
 
 def test_an_unreachable_server_is_named_with_its_setting(owner: Owner) -> None:
