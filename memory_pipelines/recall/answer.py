@@ -4,7 +4,7 @@ Belongs here: frozen types, and the prompt text that an answer renders to. Does 
 how an item was found.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -94,6 +94,10 @@ class Answer:
         return prompt.render(self.query, [item.memory for item in self.items], self.as_of, self.language)
 
 
-def leg_scores(leg: Leg) -> dict[int, LegScore]:
-    """Row → what the leg says of it."""
-    return {f.row: LegScore(leg.name, rank, f.score, f.relevance) for rank, f in enumerate(leg.found, start=1)}
+def leg_scores(leg: Leg, rows: Collection[int] | None = None) -> dict[int, LegScore]:
+    """Row → what the leg says of it; ``rows``: of these alone."""
+    return {
+        f.row: LegScore(leg.name, rank, f.score, f.relevance)
+        for rank, f in enumerate(leg.found, start=1)
+        if rows is None or f.row in rows
+    }

@@ -5,7 +5,7 @@ belong here: any formula, any wording. The query is data: it reaches stores as a
 found with it, never as part of a statement, filter or key.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -272,11 +272,13 @@ class Recall:
         explain: bool,
         told: noted.Told = noted.NOTHING,
     ) -> Answer:
-        views = {leg.name: leg_scores(leg) for leg in found.legs}
-        recency = fusion.recency(scope.snapshot.occurred[list(chosen.chosen)], scope.as_of).tolist()
+        views = {leg.name: leg_scores(leg, None if explain else chosen.chosen) for leg in found.legs}
+        at = list(chosen.chosen)
+        recency = fusion.recency(scope.snapshot.occurred[at], scope.as_of).tolist()
+        trust = fusion.trust(scope.snapshot.trust[at]).tolist()
         items = tuple(
-            self._item(row, fresh, scope, found, views, explain)
-            for row, fresh in zip(chosen.chosen, recency, strict=True)
+            self._item(row, multipliers, scope, found, views, explain)
+            for row, *multipliers in zip(at, recency, trust, strict=True)
         )
         if told.items:
             items = tuple(sorted((*told.items, *items), key=lambda item: item.memory.occurred_at, reverse=True))
@@ -289,12 +291,13 @@ class Recall:
     def _item(
         self,
         row: int,
-        recency: float,
+        multipliers: Sequence[float],
         scope: _Scope,
         found: _Found,
         views: Mapping[str, Mapping[int, LegScore]],
         explain: bool,
     ) -> Item:
+        recency, trust = multipliers
         memory = scope.snapshot.rows[row]
         if memory.tier == Tier.COLD and not memory.text:
             memory = replace(memory, text=self._source.cold_text(memory, scope.missing) or "")
@@ -302,7 +305,7 @@ class Recall:
             legs=tuple(view[row] for view in views.values() if row in view),
             relevance=found.relevance.get(row, 0.0),
             recency=recency,
-            trust=float(fusion.trust(scope.snapshot.trust[row])),
+            trust=trust,
             paths=() if found.ripple is None else found.ripple.paths(memory.memory_id, every=explain),
             validity=validity(memory, scope.as_of),
             superseded_by=_successor(row, scope.snapshot, found),

@@ -8,12 +8,16 @@ timeout for reading.
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import sqlalchemy as sa
+
+ALIVE_SECONDS = 0.1
+"""A connection that was given back so lately is not asked whether it lives: a recall takes it three times."""
 
 
 def watch(engine: sa.Engine) -> None:
@@ -32,11 +36,15 @@ class _Leases:
     def __init__(self, engine: sa.Engine) -> None:
         self._lock = threading.Lock()
         self._held: dict[int, tuple[int, Any]] = {}
+        self._answered: dict[int, float] = {}
         sa.event.listen(engine, "checkout", self._taken)
         sa.event.listen(engine, "checkin", self._given_back)
+        sa.event.listen(engine, "close", self._closed)
         ping = engine.dialect.do_ping
 
         def watched(connection: Any) -> bool:
+            if time.monotonic() - self._answered.get(id(connection), -ALIVE_SECONDS) < ALIVE_SECONDS:
+                return True
             with self._waiting(connection):  # before a connection is handed out it is asked whether it lives
                 return ping(connection)
 
@@ -54,6 +62,11 @@ class _Leases:
     def _given_back(self, connection: Any, record: Any) -> None:
         with self._lock:
             self._held.pop(id(connection), None)
+            self._answered[id(connection)] = time.monotonic()
+
+    def _closed(self, connection: Any, record: Any) -> None:
+        with self._lock:
+            self._answered.pop(id(connection), None)
 
     @contextmanager
     def _waiting(self, connection: Any) -> Iterator[None]:
@@ -61,7 +74,8 @@ class _Leases:
         try:
             yield
         finally:
-            self._given_back(connection, None)
+            with self._lock:
+                self._held.pop(id(connection), None)
 
 
 _WATCHED: WeakKeyDictionary[sa.Engine, _Leases] = WeakKeyDictionary()

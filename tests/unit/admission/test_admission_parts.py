@@ -144,7 +144,7 @@ def test_a_reason_is_told_only_in_its_own_language_or_by_dictionary(slice_row: M
     [
         ("Yep, Nora. I'm off to my pottery class, I go every Thursday.", "en", ["Nora"], "I'm off to my pottery class"),
         ("Thanks, Ben! My sister moved to Leeds last year. How are you?", "en", ["Ben"], "My sister moved to Leeds"),
-        ("你好，小雨！我对花生过敏，请记住。谢谢你一直陪我聊天聊到现在。", "zh", ["小雨"], "我对花生过敏"),
+        ("你好，小雨！我对花生过敏，请记住。今天天气真不错呀，是不是？", "zh", ["小雨"], "我对花生过敏"),
     ],
 )
 def test_gist_is_the_sentence_that_is_worth_most(text: str, language: str, marks: list[str], expected: str) -> None:

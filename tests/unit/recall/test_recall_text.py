@@ -86,6 +86,8 @@ def test_clip_keeps_what_fits_and_marks_the_cut() -> None:
     assert text.clip("你好世界", 4) == "你好世界"
     assert text.clip("你好世界", 3) == "你好世…"
     assert text.clip("hello big world", 2.6) == "hello big…"
+    assert text.clip("a b c", 5) == "a b c"
+    assert text.clip("a b c", 3) == "a b…"
 
 
 @given(st.text(), st.floats(0, 50))
