@@ -116,11 +116,12 @@ def profile(scenario: str) -> Profile:
 def predicates() -> Mapping[str, Predicate]:
     rows = package_data("predicates.yaml")["predicates"]
     texts = ("zh", "zh_ended", "en", "en_ended")
+    also = ("en_thing", "en_ended_thing")
     return {
         name: Predicate(
             name=name,
-            templates={t: row[t] for t in texts},
-            **{k: v for k, v in row.items() if k not in texts},
+            templates={t: row[t] for t in texts} | {t: row[t] for t in also if t in row},
+            **{k: v for k, v in row.items() if k not in texts + also},
         )
         for name, row in rows.items()
     }

@@ -126,13 +126,47 @@ def _who(fact: Fact, profile: Profile, language: str) -> str:
     return who
 
 
+_OWN_WORDS = {
+    "en": {
+        **{"my": "their", "our": "their", "mine": "theirs", "ours": "theirs", "me": "them", "us": "them"},
+        **{"myself": "themselves", "ourselves": "themselves", "i'm": "they're", "we're": "they're"},
+        **{"i've": "they've", "we've": "they've", "i": "they", "we": "they", "am": "are"},
+    },
+    "zh": {"我们": "他们", "咱们": "他们", "咱": "他们", "我": "自己", "俺": "自己"},
+}
+_OWN = {
+    "en": re.compile(r"\b(?:" + "|".join(sorted(_OWN_WORDS["en"], key=len, reverse=True)) + r")\b(?!\.)", re.I),
+    "zh": re.compile("我们|咱们|咱|我|俺"),
+}
+
+
+def _of_them(said: str, language: str) -> str:
+    """What somebody said of themselves, told of them: "my own studio" is "their own studio". US stays."""
+
+    def told(match: re.Match[str]) -> str:
+        word = match[0]
+        return word if word.isupper() and len(word) > 1 else _OWN_WORDS[language][word.casefold()]
+
+    return _OWN[language].sub(told, said)
+
+
+_DATED = {"zh": "{date}", "en": " on {date}"}
+_THING = re.compile(
+    r"(?:an?|the|some|their|two|three|\d+) |(?!bring|sing|ring|swing|fling|spring|string)\w{2,}ing\b", re.I
+)
+"""A plan that is no infinitive: "a conference", "having a party"."""
+
+
 def fact_summary(fact: Fact, profile: Profile, ended: datetime | None) -> str:
     """The sentence of a fact; a closed one (``ended``) is told in the past with the day it ended."""
     language = fact.language
-    template = predicate(fact.predicate).templates[f"{language}_ended" if ended else language]
-    told = template.format(
+    said = _of_them(fact.object, language)
+    templates = predicate(fact.predicate).templates
+    name = f"{language}_ended" if ended else language
+    template = templates.get(f"{name}_thing", templates[name]) if _THING.match(said) else templates[name]
+    told = (template if fact.day else template.replace(_DATED[language], "")).format(
         who=_who(fact, profile, language),
-        object=fact.object,
+        object=said,
         end=day_text(ended.date(), language) if ended else "",
         date=day_text(date.fromisoformat(fact.day), language) if fact.day else "",
     )

@@ -207,7 +207,7 @@ def test_a_repeated_near_plan_is_promoted(slice_row: Make) -> None:
     once, thrice = facts(run(rows[:1]).memories), facts(run(rows).memories)
     assert [(m["term"], m["permanence"]) for m in once] == [("short", "task")]
     assert [(m["term"], m["permanence"], len(m["slice_ids"])) for m in thrice] == [("long", "task", 3)]
-    assert thrice[0]["summary"] == "客户2024-05-17去北京出差。"
+    assert thrice[0]["summary"] == "客户打算2024-05-17去北京出差。"
     assert json.loads(thrice[0]["structured"])["date"] == "2024-05-17"
 
 

@@ -9,10 +9,11 @@ import pytest
 
 from memory_pipelines.admission.dimensions import persistence, personalisation, structure
 from memory_pipelines.admission.extract import candidates
+from memory_pipelines.admission.facts import extract_facts
 from memory_pipelines.admission.ontology import LANGUAGES, Predicate, patterns, predicates, profile, relations
 from memory_pipelines.admission.routing import route
 from memory_pipelines.admission.snapshot import Snapshot
-from memory_pipelines.admission.summary import episode_summary, gist, summary_language
+from memory_pipelines.admission.summary import episode_summary, fact_summary, gist, summary_language
 from memory_pipelines.admission.validity import frequent
 from memory_pipelines.model import MemoryType, Owner
 
@@ -137,6 +138,22 @@ def test_a_reason_is_told_only_in_its_own_language_or_by_dictionary(slice_row: M
     assert episode_summary(row | {"reason": "物流延误"}, SERVICE, "en") == (
         "On 17 May 2024 the customer complained about the delivery."
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "told"),
+    [
+        ("I love running my own studio.", "en", "The user likes running their own studio."),
+        ("I plan to visit my sister next Friday.", "en", "The user plans to visit their sister on 24 May 2024."),
+        ("I'm determined to make this studio work.", "en", "The user plans to make this studio work."),
+        ("Next month I'm having an art show.", "en", "The user's plan on 1 June 2024: having an art show."),
+        ("我打算下周五去看我妈", "zh", "用户打算2024-05-24去看自己妈。"),
+        ("我准备考研", "zh", "用户打算考研。"),
+    ],
+)
+def test_a_fact_is_told_of_the_person_with_a_date_if_there_is_one(text: str, language: str, told: str) -> None:
+    (fact,) = extract_facts(text, datetime(2024, 5, 17, 8, tzinfo=UTC), language)
+    assert fact_summary(fact, profile("assistant"), None) == told
 
 
 @pytest.mark.parametrize(
