@@ -5,10 +5,11 @@ Belongs here: the protocol, the tables. Does not belong here: callers (``load``)
 Protocol: one person a size (``benchmarks.stores.people``: half Chinese, half English, 3.6 edges a memory, a memory in
 20 cold), published by the product's publisher into embedded servers that are started for it, packs made by the job's
 function. Vectors of memories and queries are random directions of the shipped embedder's dimension: a query's vector is
-given, no model runs. 200 queries in turn, of the words that memories are made of. The whole recall is timed, with the
-reads of PostgreSQL and what becomes of it, up to the answer with reasons. *In process*: the person was recalled before.
-*From the hot store*, *from PostgreSQL*: each recall is the first of a new reader. Open loop: calls are due at random at
-half of the throughput that as many callers have, and waiting counts. One process, one run.
+given, no model runs. The stores are measured before there is a pack: a reader would take that from the hot store. 200
+queries in turn, of the words that memories are made of. The whole recall is timed, with the reads of PostgreSQL and
+what becomes of it, up to the answer with reasons. *In process*: the person was recalled before. *From the hot store*,
+*from PostgreSQL*: each recall is the first of a new reader. Open loop: calls are due at random at half of the
+throughput that as many callers have, and waiting counts. One process, one run.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
@@ -36,6 +37,7 @@ from memory_pipelines.wiring import Platform
 SEED = 7
 QUERIES = 200
 NO_BUDGET = 1_000_000
+AS_OF = datetime(2030, 1, 1, tzinfo=UTC)
 FIRST_CALLS = 20
 """Recalls by new readers: each loads the pack."""
 
@@ -61,17 +63,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000], help="memories of each person")
     parser.add_argument("--callers", type=int, nargs="+", default=[1, 8, 32], help="callers at once")
     parser.add_argument("--through", nargs="+", choices=("packs", "stores"), default=["packs", "stores"])
+    parser.add_argument("--queries", type=int, default=QUERIES, help="of each figure of one caller")
+    parser.add_argument("--pack-bytes", type=int, help="budget of a pack; default: the setting's")
     parser.add_argument("--seconds", type=float, default=10.0, help="of each open loop, and of each throughput")
     chosen = parser.parse_args(argv)
     print(line(describe()), flush=True)
-    with embedded_platform() as platform:
+    changed = {} if chosen.pack_bytes is None else {"pack_bytes": chosen.pack_bytes}
+    with embedded_platform(**changed) as platform:
         platform.__dict__["embedder"] = Given(platform.embedder)
-        queries = _queries()
+        queries = _queries(chosen.queries)
         for size in chosen.sizes:
             person = _publish(platform, size)
-            _agreement(platform, person, queries)
-            for way in chosen.through:
-                _measure(platform, way, person, queries, chosen.callers, chosen.seconds)
+            if "stores" in chosen.through:  # before there is a pack: a reader would take it from the hot store
+                told = _best(platform, "stores", person, queries)
+                _measure(platform, "stores", person, queries, chosen.callers, chosen.seconds)
+            _pack(platform, person)
+            if "stores" in chosen.through:
+                _agreement(told, _best(platform, "packs", person, queries))
+            if "packs" in chosen.through:
+                _measure(platform, "packs", person, queries, chosen.callers, chosen.seconds)
     print(f"load after {[round(x, 2) for x in os.getloadavg()]}")
     return 0
 
@@ -95,15 +105,19 @@ def _publish(platform: Platform, size: int) -> Subject:
     platform.publisher.publish(
         person.owner.bucket(platform.settings.buckets), [state(person, SEED)], platform.clock.now()
     )
-    done = pack_owners(platform, [person.owner.key])
-    print(f"\n{size:,} memories; the pack has {done.bytes / 1e6:.2f} MB, {done.left_out} memories left out", flush=True)
+    print(f"\n{size:,} memories", flush=True)
     return person
 
 
-def _queries() -> list[str]:
+def _pack(platform: Platform, person: Subject) -> None:
+    done = pack_owners(platform, [person.owner.key])
+    print(f"the pack has {done.bytes / 1e6:.2f} MB, {done.left_out} memories left out", flush=True)
+
+
+def _queries(count: int) -> list[str]:
     draw = Random(SEED)
     found = []
-    for _ in range(QUERIES):
+    for _ in range(count):
         language = draw.choice(("zh", "en"))
         said = draw.choice(SENTENCES[language]).format(
             thing=draw.choice(THINGS[language]), number=draw.randint(2, 9999)
@@ -112,15 +126,16 @@ def _queries() -> list[str]:
     return found
 
 
-def _agreement(platform: Platform, person: Subject, queries: Sequence[str]) -> None:
-    """Of the best 15 through the stores, without a token budget, the share that the pack gives too."""
-    stores, packs = (reader(platform, way, NO_BUDGET) for way in ("stores", "packs"))
-    now, shares = platform.clock.now(), []
-    for query in queries:
-        one, other = (
-            {i.memory.memory_id for i in _ask(recall, person, query, now).items} for recall in (stores, packs)
-        )
-        shares.append(len(one & other) / len(one) if one else float(not other))
+def _best(platform: Platform, way: str, person: Subject, queries: Sequence[str]) -> list[set[str]]:
+    """The best 15 of each query at one instant, without a token budget."""
+    recall = reader(platform, way, NO_BUDGET)
+    return [{i.memory.memory_id for i in _ask(recall, person, query, AS_OF).items} for query in queries]
+
+
+def _agreement(stores: Sequence[set[str]], packs: Sequence[set[str]]) -> None:
+    shares = [
+        len(one & other) / len(one) if one else float(not other) for one, other in zip(stores, packs, strict=True)
+    ]
     print(f"best 15 through the stores that the pack gives too: {np.mean(shares):.4f} (n = {len(shares)})", flush=True)
 
 
@@ -137,9 +152,9 @@ def _measure(
         return _ask(recall, person, queries[number % len(queries)])
 
     call(0)
-    print(f"{way}, ms at percentiles {PERCENTILES}, one caller, {QUERIES} recalls")
-    _row("in process", one_by_one(call, QUERIES))
-    _row("in process, processor time of the caller", one_by_one(call, QUERIES, time.thread_time))
+    print(f"{way}, ms at percentiles {PERCENTILES}, one caller, {len(queries)} recalls")
+    _row("in process", one_by_one(call, len(queries)))
+    _row("in process, processor time of the caller", one_by_one(call, len(queries), time.thread_time))
     parts = Parts()
 
     def watched(number: int) -> None:
@@ -147,7 +162,7 @@ def _measure(
         parts.end_of_call()
 
     with parts.watching():
-        one_by_one(watched, QUERIES)
+        one_by_one(watched, len(queries))
     for name in PARTS:
         _row(f"  {name}", parts.spent[name])
     for name, prepare in _firsts(platform, way, person):
@@ -178,7 +193,7 @@ def _first_calls(
     spent = []
     for number in range(FIRST_CALLS):
         prepare()
-        recall, query = reader(platform, way), queries[number]
+        recall, query = reader(platform, way), queries[number % len(queries)]
         begun = time.perf_counter()
         _ask(recall, person, query)
         spent.append(time.perf_counter() - begun)

@@ -101,10 +101,14 @@ def state(subject: Subject, seed: int, *, changed: bool = False) -> OwnerState:
         links.append(("similar", 9) if draw.random() < 0.18 else None)
         if draft.tier == Tier.COLD:
             continue
-        before = [node.node_id for node in nodes]
+        before = len(nodes)
         nodes.append(GraphNode(row["memory_id"], "slice", row["intent"], row["decision_impact"], at))
         found = [(row["memory_id"], f"entity:{name}", "mentions") for name in named]
-        found += [(before[-back], row["memory_id"], kind) for kind, back in filter(None, links) if back <= len(before)]
+        found += [
+            (nodes[before - back].node_id, row["memory_id"], kind)
+            for kind, back in filter(None, links)
+            if back <= before
+        ]
         edges |= {key: GraphEdge(*key, 0.25 + len(key[2]) / 16) for key in found}
     reached = sorted({target for _, target, kind in edges if kind == "mentions"})
     nodes += [GraphNode(name, "entity", name.removeprefix("entity:"), 0.0, None) for name in reached]

@@ -41,12 +41,12 @@ class Site:
 
 
 @contextmanager
-def embedded_platform() -> Iterator["Platform"]:
-    """A platform over the servers that come in wheels, in a home of its own."""
+def embedded_platform(**changed: Any) -> Iterator["Platform"]:
+    """A platform over the servers that come in wheels, in a home of its own; ``changed``: settings."""
     from memory_pipelines.settings import Settings
     from memory_pipelines.wiring import connect
 
-    with temporary_home() as home, connect(replace(Settings.load({}), home=str(home))) as platform:
+    with temporary_home() as home, connect(replace(Settings.load({}), home=str(home), **changed)) as platform:
         yield platform
 
 
