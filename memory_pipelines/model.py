@@ -160,6 +160,14 @@ def utc(value: datetime) -> datetime:
     return value if value.tzinfo is UTC else value.astimezone(UTC)
 
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def micros(instant: datetime) -> int:
+    """Microseconds since 1970; a naive time is refused, never guessed."""
+    return (utc(instant) - EPOCH) // timedelta(microseconds=1)
+
+
 def iso(value: datetime) -> str:
     """RFC 3339 in UTC; microseconds only where there are any."""
     return utc(value).isoformat()[:-6] + "Z"

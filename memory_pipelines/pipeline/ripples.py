@@ -14,6 +14,7 @@ from memory_pipelines.model import Owner
 from memory_pipelines.recall.adjacency import Adjacency
 from memory_pipelines.recall.ripple import Field, Ripple
 from memory_pipelines.recall.snapshot import Snapshot
+from memory_pipelines.stores.base import Use
 from memory_pipelines.stores.ripple import MAX_HOPS
 from memory_pipelines.wiring import Platform
 
@@ -46,13 +47,13 @@ def both(platform: Platform, owner: Owner, anchors: Mapping[str, float], as_of: 
     usable = snapshot.usable(as_of, person.suppressed)
     ids = snapshot.memory_ids
     hidden = [ids[row] for row in np.flatnonzero(~usable).tolist()]
-    in_store = platform.graph.activations(owner, person.graph_version, anchors, as_of, hidden)
+    uses = {row.memory_id: Use(row.accessed_at, row.activations) for row in snapshot.rows if row.accessed_at}
+    in_store = platform.graph.activations(owner, person.graph_version, anchors, as_of, hidden, uses)
 
     nodes, edges = platform.graph.neighbourhood(owner, person.graph_version, anchors, MAX_HOPS)
     held = {name: anchors[name] for name in anchors.keys() & {node.node_id for node in nodes}}
     web = Adjacency.of(edges, snapshot.by_memory).among(usable)
-    windows = np.zeros(len(snapshot), dtype=np.int64)
-    field = Field(ids, snapshot.by_memory, snapshot.impact, snapshot.occurred, windows, web)
+    field = Field(ids, snapshot.by_memory, snapshot.impact, snapshot.since, snapshot.activations, web)
     in_memory = Ripple(held, field, as_of).activation
 
     found = [

@@ -9,8 +9,8 @@ from datetime import datetime
 
 import numpy as np
 
+from memory_pipelines.model import micros
 from memory_pipelines.recall.bm25 import Mask
-from memory_pipelines.recall.instants import micros
 from memory_pipelines.recall.legs import Leg, ranked_rows
 from memory_pipelines.recall.snapshot import Snapshot
 

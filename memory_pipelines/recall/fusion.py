@@ -14,9 +14,9 @@ from datetime import datetime
 
 import numpy as np
 
+from memory_pipelines.model import micros
 from memory_pipelines.recall.bm25 import Mask
 from memory_pipelines.recall.context import Floats, Ints
-from memory_pipelines.recall.instants import micros
 from memory_pipelines.recall.legs import FLOOR, Leg, Scored
 from memory_pipelines.recall.question import gathers
 from memory_pipelines.recall.ripple import freshness

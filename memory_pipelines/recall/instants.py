@@ -1,22 +1,17 @@
 """Times as whole microseconds, for arrays. Nothing else belongs here."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
-DAY = timedelta(days=1) // MICROSECOND
+from memory_pipelines.model import micros
+
+DAY = timedelta(days=1) // timedelta(microseconds=1)
 NEVER = int(np.iinfo(np.int64).max)
 
 Ints = NDArray[np.int64]
-
-
-def micros(instant: datetime) -> int:
-    """Microseconds since 1970."""
-    return (instant - EPOCH) // MICROSECOND
 
 
 def instants(times: Iterable[datetime | None], none: int) -> Ints:

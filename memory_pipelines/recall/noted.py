@@ -13,12 +13,12 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
+from memory_pipelines.model import micros
 from memory_pipelines.models.base import Embedder
 from memory_pipelines.recall import dense, fusion, prompt, selection, text, times
 from memory_pipelines.recall.answer import Item, LegScore, Reasons, leg_scores
 from memory_pipelines.recall.bm25 import Mask
 from memory_pipelines.recall.fusion import Weights
-from memory_pipelines.recall.instants import micros
 from memory_pipelines.recall.legs import Scored, ranked, ranked_rows
 from memory_pipelines.recall.snapshot import Snapshot
 from memory_pipelines.recall.why import why

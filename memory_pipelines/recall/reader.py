@@ -13,7 +13,7 @@ import numpy as np
 
 from memory_pipelines.clock import Clock
 from memory_pipelines.errors import PermanentError, StoreUnavailableError
-from memory_pipelines.model import Owner, Tier, utc
+from memory_pipelines.model import Owner, Tier, micros, utc
 from memory_pipelines.models.base import Embedder
 from memory_pipelines.recall import dense, facts, fusion, noted, prompt, reach, reveal, selection, text, times
 from memory_pipelines.recall.answer import Answer, Explanation, Item, LegScore, Reasons, leg_scores
@@ -21,7 +21,6 @@ from memory_pipelines.recall.bm25 import Mask
 from memory_pipelines.recall.buffer import Buffers
 from memory_pipelines.recall.fusion import SHIPPED, Fused, Weights
 from memory_pipelines.recall.guard import Run, unguarded
-from memory_pipelines.recall.instants import micros
 from memory_pipelines.recall.legs import Leg, Scored, ranked, ranked_rows
 from memory_pipelines.recall.person import Subjects
 from memory_pipelines.recall.queries import QueryVectors

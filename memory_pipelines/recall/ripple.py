@@ -31,10 +31,19 @@ from datetime import datetime
 
 import numpy as np
 
-from memory_pipelines.model import HIGH_ABOVE, LOW_BELOW, ImpactLabel
+from memory_pipelines.model import HIGH_ABOVE, LOW_BELOW, ImpactLabel, micros
 from memory_pipelines.recall.adjacency import Floats, Ints, Web
-from memory_pipelines.recall.instants import DAY, micros
-from memory_pipelines.stores.ripple import DAILY, LEAST_FRESH, MAX_ANCHORS, MAX_HOPS, RATES, UNKNOWN_IMPACT
+from memory_pipelines.recall.instants import DAY
+from memory_pipelines.stores.ripple import (
+    DAILY,
+    LEAST_FRESH,
+    MAX_ANCHORS,
+    MAX_HOPS,
+    MOST_WINDOWS,
+    RATES,
+    UNKNOWN_IMPACT,
+    WINDOW_BONUS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +88,7 @@ class Path:
 
 def base_weight(impact: Floats, windows: Ints) -> Floats:
     """min(1, impact + .1 · k); impact .5 if unknown, k at most 2."""
-    return np.minimum(1.0, _known(impact) + 0.1 * np.minimum(2, windows))
+    return np.minimum(1.0, _known(impact) + WINDOW_BONUS * np.minimum(MOST_WINDOWS, windows))
 
 
 def freshness(since: Ints, as_of: int) -> Floats:

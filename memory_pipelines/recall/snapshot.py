@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_pipelines.errors import IntegrityError
-from memory_pipelines.model import Owner
+from memory_pipelines.model import Owner, micros
 from memory_pipelines.recall.adjacency import Adjacency
 from memory_pipelines.recall.bm25 import Bm25, Mask
 from memory_pipelines.recall.columns import Columns, Floats
 from memory_pipelines.recall.context import Context
-from memory_pipelines.recall.instants import Ints, micros
+from memory_pipelines.recall.instants import Ints
 from memory_pipelines.recall.pack import Pack, in_order
 from memory_pipelines.recall.text import one_line
 from memory_pipelines.stores.base import Person, StoredMemory

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -130,6 +131,18 @@ class VectorStore(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How a memory was used; as ``StoredMemory`` has it."""
+
+    accessed_at: datetime | None = None
+    activations: int = 0
+
+
+NEVER = Use()
+UNUSED: Mapping[str, Use] = MappingProxyType({})
+
+
 class GraphStore(Protocol):
     """One graph per owner and version; a version is complete or is not asked for.
 
@@ -163,12 +176,18 @@ class GraphStore(Protocol):
         ...
 
     def activations(
-        self, owner: Owner, version: str, anchors: Mapping[str, float], as_of: datetime, hidden: Collection[str] = ()
+        self,
+        owner: Owner,
+        version: str,
+        anchors: Mapping[str, float],
+        as_of: datetime,
+        hidden: Collection[str] = (),
+        uses: Mapping[str, Use] = UNUSED,
     ) -> dict[str, float]:
         """Activation in (0, 1] by memory id, of memories that had occurred at ``as_of`` and are not ``hidden``.
 
         ``anchors``: match in [0, 1] by memory id; the best five that may take part count. The formula is that of
-        ``recall.ripple`` without accesses: freshness counts from when a memory occurred."""
+        ``recall.ripple``; ``uses`` by memory id, of those that were used."""
         ...
 
     def count(self) -> tuple[int, int]:
@@ -342,17 +361,6 @@ class StoredMemory:
     @property
     def entry_id(self) -> str:
         return f"{self.memory_id}.{self.version}"
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """How a memory was used; as ``StoredMemory`` has it."""
-
-    accessed_at: datetime | None = None
-    activations: int = 0
-
-
-NEVER = Use()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,19 @@ from memory_pipelines.clock import Clock, SystemClock
 from memory_pipelines.errors import IntegrityError, TransientError
 from memory_pipelines.model import Owner, impact_label, stable_hash
 from memory_pipelines.stores import canonical, checks, ripple
-from memory_pipelines.stores.base import Compacted, Graph, GraphEdge, GraphNode, Hit, Replaced, Vector, VectorRow
+from memory_pipelines.stores.base import (
+    NEVER,
+    UNUSED,
+    Compacted,
+    Graph,
+    GraphEdge,
+    GraphNode,
+    Hit,
+    Replaced,
+    Use,
+    Vector,
+    VectorRow,
+)
 from memory_pipelines.stores.vault import Secret, token
 from memory_pipelines.tables import TableSpec
 
@@ -137,7 +149,13 @@ class MemoryGraph:
         return [nodes[n] for n in sorted(distance)], [found[key] for key in sorted(found)]
 
     def activations(
-        self, owner: Owner, version: str, anchors: Mapping[str, float], as_of: datetime, hidden: Collection[str] = ()
+        self,
+        owner: Owner,
+        version: str,
+        anchors: Mapping[str, float],
+        as_of: datetime,
+        hidden: Collection[str] = (),
+        uses: Mapping[str, Use] = UNUSED,
     ) -> dict[str, float]:
         """Walks of at most three hops, hop by hop."""
         name = (owner.key, checks.version(version))
@@ -152,9 +170,11 @@ class MemoryGraph:
         left = dict.fromkeys(nodes, 1.0)
         for anchor in sorted(able, key=lambda one: (-anchors[one], one))[: ripple.MAX_ANCHORS]:
             for reached, product in _walked(anchor, nodes, near).items():
-                days = (as_of - (nodes[reached].occurred_at or as_of)) / timedelta(days=1)
-                fresh = max(ripple.LEAST_FRESH, ripple.DAILY**days)
-                left[reached] *= 1 - anchors[anchor] * product * nodes[reached].weight * fresh
+                use = uses.get(reached, NEVER)
+                age = as_of - (use.accessed_at or nodes[reached].occurred_at or as_of)
+                fresh = max(ripple.LEAST_FRESH, ripple.DAILY ** max(0.0, age / timedelta(days=1)))
+                weight = min(1.0, nodes[reached].weight + ripple.WINDOW_BONUS * use.activations)
+                left[reached] *= 1 - anchors[anchor] * product * weight * fresh
         return {node_id: 1 - share for node_id, share in left.items() if share < 1}
 
     def count(self) -> tuple[int, int]:

@@ -8,14 +8,14 @@ Values are parameters always; labels and relationship types come from fixed list
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError
-from memory_pipelines.model import Owner, utc
+from memory_pipelines.model import EPOCH, Owner, micros
 from memory_pipelines.stores import checks, ripple, tls
-from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode
+from memory_pipelines.stores.base import UNUSED, Graph, GraphEdge, GraphNode, Use
 
 if TYPE_CHECKING:
     import neo4j
@@ -28,7 +28,6 @@ CONNECT_SECONDS = 5.0
 READ_RETRY_SECONDS = 1.0
 WRITE_RETRY_SECONDS = 5.0
 SETTING = "MEMORY_PIPELINES_NEO4J_URL"
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LABELS = ("Memory", "Entity")
 TYPES = {kind: kind.upper() for kind in checks.EDGE_KINDS}
 OTHER = {"Memory": "Entity", "Entity": "Memory"}
@@ -149,11 +148,16 @@ class Neo4jGraph:
         return self._read(lambda tx: _neighbourhood(tx, prefix, wanted, reach))
 
     def activations(
-        self, owner: Owner, version: str, anchors: Mapping[str, float], as_of: datetime, hidden: Collection[str] = ()
+        self,
+        owner: Owner,
+        version: str,
+        anchors: Mapping[str, float],
+        as_of: datetime,
+        hidden: Collection[str] = (),
+        uses: Mapping[str, Use] = UNUSED,
     ) -> dict[str, float]:
         """One statement; what it costs is in docs/benchmarks.md."""
-        instant = (utc(as_of) - EPOCH) // timedelta(microseconds=1)
-        asked = ripple.parameters(_uid(owner, checks.version(version), ""), anchors, instant, hidden)
+        asked = ripple.parameters(_uid(owner, checks.version(version), ""), anchors, as_of, hidden, uses)
         return self._read(lambda tx: dict(tx.run(ripple.ACTIVATIONS, asked).single(strict=True)["active"]))
 
     def count(self) -> tuple[int, int]:
@@ -290,7 +294,7 @@ def _node_row(graph: Graph, node: GraphNode) -> dict[str, Any]:
         "kind": node.kind,
         "label": node.label,
         "weight": float(node.weight),
-        "occurred_at": None if at is None else (utc(at) - EPOCH) // timedelta(microseconds=1),
+        "occurred_at": None if at is None else micros(at),
     }
 
 

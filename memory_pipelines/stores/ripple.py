@@ -9,9 +9,11 @@ a grouping need not see is projected away before it: ArcadeDB keeps a whole row 
 """
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import Any
 
-from memory_pipelines.model import HIGH_ABOVE, LOW_BELOW, ImpactLabel
+from memory_pipelines.model import HIGH_ABOVE, LOW_BELOW, ImpactLabel, micros
+from memory_pipelines.stores.base import Use
 
 MAX_HOPS = 3
 MAX_ANCHORS = 5
@@ -20,19 +22,25 @@ RATES = {ImpactLabel.HIGH: 0.3, ImpactLabel.MEDIUM: 0.5, ImpactLabel.LOW: 0.7}
 """Decay a hop by impact label."""
 DAILY, LEAST_FRESH = 0.98, 0.5
 """Freshness after a day, and the least that it falls to."""
+WINDOW_BONUS, MOST_WINDOWS = 0.1, 2
+"""What each window of seven days in which it was presented often adds to a memory's base weight."""
 
 
-def parameters(prefix: str, anchors: Mapping[str, float], as_of: int, hidden: Collection[str]) -> dict[str, Any]:
+def parameters(
+    prefix: str, anchors: Mapping[str, float], as_of: datetime, hidden: Collection[str], uses: Mapping[str, Use]
+) -> dict[str, Any]:
     """Of :data:`ACTIVATIONS`. ``prefix``: of the uids of one owner's graph version; ``anchors``: match in [0, 1] by
-    memory id; ``as_of`` in microseconds since 1970; ``hidden``: ids of memories that may not take part."""
+    memory id; ``hidden``: ids of memories that may not take part; ``uses`` by memory id, of those that were used."""
     best = sorted(((name, match) for name, match in anchors.items() if match > 0), key=lambda one: (-one[1], one[0]))
     return {
         "prefix": prefix,
         "anchors": [{"k": k, "id": name} for k, (name, _) in enumerate(best)],
         "match": [float(match) for _, match in best],
         "most": MAX_ANCHORS,
-        "as_of": as_of,
+        "as_of": micros(as_of),
         "hidden": dict.fromkeys(hidden, True),
+        "since": {name: micros(use.accessed_at) for name, use in uses.items() if use.accessed_at is not None},
+        "windows": {name: use.activations for name, use in uses.items() if use.activations},
         "low": LOW_BELOW,
         "high": HIGH_ABOVE,
         "unknown": UNKNOWN_IMPACT,
@@ -41,6 +49,7 @@ def parameters(prefix: str, anchors: Mapping[str, float], as_of: int, hidden: Co
         "rate_high": RATES[ImpactLabel.HIGH],
         "daily": DAILY,
         "least": LEAST_FRESH,
+        "bonus": WINDOW_BONUS,
     }
 
 
@@ -138,12 +147,15 @@ UNWIND round.reached AS f
 WITH round.hops AS hops, f.id AS id, f.k AS k, f.value AS value
 MATCH (m:Memory {{uid: $prefix + id}})
 WITH hops, id, k, value, CASE WHEN m.weight >= 0 THEN m.weight ELSE $unknown END AS impact,
-     $daily ^ (($as_of - m.occurred_at) / 86400000000.0) AS fresh
-WITH id, k, impact, CASE WHEN fresh > $least THEN fresh ELSE $least END AS fresh,
+     $as_of - coalesce($since[id], m.occurred_at) AS age, coalesce($windows[id], 0) AS windows
+WITH hops, id, k, value, impact, impact + $bonus * windows AS weight,
+     $daily ^ (CASE WHEN age > 0 THEN age ELSE 0 END / 86400000000.0) AS fresh
+WITH id, k, CASE WHEN weight < 1 THEN weight ELSE 1.0 END AS weight,
+     CASE WHEN fresh > $least THEN fresh ELSE $least END AS fresh,
      value * exp(-hops * CASE WHEN impact < $low THEN $rate_low WHEN impact > $high THEN $rate_high
                               ELSE $rate_medium END) AS value
-WITH id, k, impact, fresh, max(value) AS value
-WITH id, collect($match[k] * value * impact * fresh) AS each
+WITH id, k, weight, fresh, max(value) AS value
+WITH id, collect($match[k] * value * weight * fresh) AS each
 WITH id, 1 - reduce(left = 1.0, a IN each | left * (1 - a)) AS activation
 WHERE activation > 0
 RETURN collect([id, activation]) AS active

@@ -6,14 +6,13 @@ here: embedding, or fusing hits with other legs. A vector carries ids and times,
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
 from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
-from memory_pipelines.model import Owner, stable_hash, utc
+from memory_pipelines.model import Owner, micros, stable_hash
 from memory_pipelines.stores import checks, tls
 from memory_pipelines.stores.base import Hit, Vector, VectorRow
 
@@ -26,7 +25,6 @@ PARTITIONS = 16
 SETTING = "MEMORY_PIPELINES_MILVUS_URL"
 READ_SECONDS = 10.0
 WRITE_SECONDS = 60.0
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LITE = "milvus_lite"
 NOT_LOADED = 101
 UNAVAILABLE = (1, 2, 3, 4, 5, 8, 9)
@@ -111,7 +109,7 @@ class MilvusVectors:
                     "owner": row.owner.key,
                     "tenant": _tenant(row.owner),
                     "language": row.language,
-                    "occurred_at": (utc(row.occurred_at) - EPOCH) // timedelta(microseconds=1),
+                    "occurred_at": micros(row.occurred_at),
                     "vector": checks.vector(row.vector, dimension),
                 }
                 for row in good[start : start + BATCH]

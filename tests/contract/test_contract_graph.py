@@ -10,11 +10,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
-from memory_pipelines.model import Owner
+from memory_pipelines.model import Owner, micros
 from memory_pipelines.recall.adjacency import Adjacency
-from memory_pipelines.recall.instants import micros
 from memory_pipelines.recall.ripple import Field, Ripple
-from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, GraphStore
+from memory_pipelines.stores.base import NEVER, Graph, GraphEdge, GraphNode, GraphStore, Use
 from memory_pipelines.stores.fakes import MemoryGraph
 from memory_pipelines.stores.graph import Neo4jGraph
 
@@ -258,6 +257,7 @@ NOW = AT + timedelta(days=30)
 IMPACTS = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
 AGES = st.sampled_from([-1, 0, 1, 20, 400])
 """In days; one of -1 has not occurred yet."""
+TIMES = st.sampled_from([None, *(NOW - timedelta(days=days) for days in (-1, 0, 3, 300))])
 ENTITIES = ["entity:a", "entity:b", "entity:c"]
 WEIGHTS = st.sampled_from([0.1, 0.25, 0.5, 1.0])
 JOINED = st.one_of(
@@ -268,7 +268,11 @@ JOINED = st.one_of(
 
 
 def computed(
-    nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], anchors: Mapping[str, float], hidden: Collection[str]
+    nodes: Sequence[GraphNode],
+    edges: Sequence[GraphEdge],
+    anchors: Mapping[str, float],
+    hidden: Collection[str],
+    uses: Mapping[str, Use],
 ) -> dict[str, float]:
     """What recall computes from the same nodes and edges."""
     rows = [node for node in nodes if node.occurred_at is not None]
@@ -277,8 +281,10 @@ def computed(
     usable = (at <= micros(NOW)) & ~np.isin(ids, sorted(hidden))
     position = {name: row for row, name in enumerate(ids)}
     web = Adjacency.of(edges, position).among(usable)
-    impact, windows = np.array([node.weight for node in rows]), np.zeros(len(rows), dtype=np.int64)
-    return Ripple(anchors, Field(ids, position, impact, at, windows, web), NOW).activation
+    impact, used = np.array([node.weight for node in rows]), [uses.get(name, NEVER) for name in ids]
+    since = np.array([micros(use.accessed_at) if use.accessed_at else t for use, t in zip(used, at, strict=True)])
+    windows = np.array([use.activations for use in used])
+    return Ripple(anchors, Field(ids, position, impact, since, windows, web), NOW).activation
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -288,6 +294,7 @@ def computed(
     edges=st.lists(JOINED, min_size=4, max_size=24, unique_by=lambda edge: (edge.source, edge.target, edge.kind)),
     anchors=st.dictionaries(MEMORIES, st.sampled_from([0.0, 0.3, 0.8, 1.0]), min_size=1, max_size=7),
     hidden=st.sets(MEMORIES, max_size=3),
+    uses=st.dictionaries(MEMORIES, st.builds(Use, TIMES, st.integers(0, 2)), max_size=4),
 )
 @example(  # a path over an entity, one beside it, an entity that leads nowhere, parallel edges, more than five anchors
     impacts=[0.9] * 7,
@@ -305,6 +312,7 @@ def computed(
     ],
     anchors={"m0": 0.9, "m1": 0.3, "m2": 0.3, "m3": 0.3, "m5": 0.3, "m6": 0.8},
     hidden=set(),
+    uses={"m1": Use(NOW, 2), "m3": Use(NOW - timedelta(days=9), 1), "m4": Use(NOW + timedelta(days=1), 0)},
 )
 def test_the_store_computes_the_activations_that_recall_computes(
     graph_store: GraphStore,
@@ -313,6 +321,7 @@ def test_the_store_computes_the_activations_that_recall_computes(
     edges: list[GraphEdge],
     anchors: dict[str, float],
     hidden: set[str],
+    uses: dict[str, Use],
 ) -> None:
     owner = Owner("random ripples", f"u:{next(_numbers)}")
     nodes = [
@@ -321,8 +330,8 @@ def test_the_store_computes_the_activations_that_recall_computes(
     ]
     nodes += [entity(name.removeprefix("entity:")) for name in ENTITIES]
     graph_store.write([Graph(owner, "v1", nodes, edges)])
-    found = graph_store.activations(owner, "v1", anchors, NOW, hidden)
-    assert found == pytest.approx(computed(nodes, edges, anchors, hidden), rel=1e-9, abs=1e-9)
+    found = graph_store.activations(owner, "v1", anchors, NOW, hidden, uses)
+    assert found == pytest.approx(computed(nodes, edges, anchors, hidden, uses), rel=1e-9, abs=1e-9)
     graph_store.drop(owner, "v1")
 
 

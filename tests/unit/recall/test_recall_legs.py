@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from recall_world import ALICE, NOW, ConceptEmbedder, make_fact, make_memory
 
+from memory_pipelines.model import micros
 from memory_pipelines.models.base import Unrelated
 from memory_pipelines.recall import dense, facts, fusion, selection, text
-from memory_pipelines.recall.instants import micros
 from memory_pipelines.recall.legs import DEPTH, Found, Scored, ranked
 from memory_pipelines.recall.snapshot import Snapshot
 from memory_pipelines.stores.base import Hit

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory_pipelines.model import micros
 from memory_pipelines.recall import adjacency
 from memory_pipelines.recall import ripple as module
 from memory_pipelines.recall.adjacency import Adjacency, Links
-from memory_pipelines.recall.instants import micros
 from memory_pipelines.recall.ripple import Field, Ripple
 from memory_pipelines.stores.base import GraphEdge
 
