@@ -37,7 +37,8 @@ from memory_pipelines.wiring import Platform
 SEED = 7
 QUERIES = 200
 NO_BUDGET = 1_000_000
-AS_OF = datetime(2030, 1, 1, tzinfo=UTC)
+AS_OF = datetime(5000, 1, 1, tzinfo=UTC)
+"""After the last memory of 100,000 a week apart: a recall uses all of them, where one of today would hide most."""
 FIRST_CALLS = 20
 """Recalls by new readers: each loads the pack."""
 
@@ -127,9 +128,9 @@ def _queries(count: int) -> list[str]:
 
 
 def _best(platform: Platform, way: str, person: Subject, queries: Sequence[str]) -> list[set[str]]:
-    """The best 15 of each query at one instant, without a token budget."""
+    """The best 15 of each query, without a token budget."""
     recall = reader(platform, way, NO_BUDGET)
-    return [{i.memory.memory_id for i in _ask(recall, person, query, AS_OF).items} for query in queries]
+    return [{i.memory.memory_id for i in _ask(recall, person, query).items} for query in queries]
 
 
 def _agreement(stores: Sequence[set[str]], packs: Sequence[set[str]]) -> None:
@@ -139,8 +140,8 @@ def _agreement(stores: Sequence[set[str]], packs: Sequence[set[str]]) -> None:
     print(f"best 15 through the stores that the pack gives too: {np.mean(shares):.4f} (n = {len(shares)})", flush=True)
 
 
-def _ask(recall: Recall, person: Subject, query: str, as_of: datetime | None = None) -> Any:
-    return recall.recall(query, tenant=person.owner.tenant, subject=person.owner.subject, as_of=as_of)
+def _ask(recall: Recall, person: Subject, query: str) -> Any:
+    return recall.recall(query, tenant=person.owner.tenant, subject=person.owner.subject, as_of=AS_OF)
 
 
 def _measure(

@@ -16,8 +16,6 @@ from memory_pipelines.stores.base import GraphEdge
 ENTITY = "entity:"
 SPARSE = 4
 """One source in so many reached: to look for its links costs less than to multiply all."""
-TOGETHER = 100_000
-"""So many products, and fewer, cost less at once than one spread after the other, whatever is reached."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -53,29 +51,17 @@ class Links:
         """The same links the other way round."""
         return Links.of(self.target, self.source, self.weight)
 
-    @cached_property
-    def _runs(self) -> tuple[Ints, Ints]:
-        """Targets that have a source, each once, and where the links of each begin."""
-        starts = np.flatnonzero(np.diff(self.target, prepend=-1))
-        return self.target[starts], starts
-
     def relax(self, values: Floats, size: int) -> Floats:
         """Per target the largest value · weight over its sources; 0 without one. ``values``: a row per spread, a column
         per source; the result the same with a column per target."""
         out = np.zeros((len(values), size))
-        if not len(self):
-            return out
-        targets, starts = self._runs
-        if values.shape[0] * len(self) <= TOGETHER:
-            out[:, targets] = np.maximum.reduceat(values[:, self.source] * self.weight, starts, axis=1)
-            return out
         for spread, best in zip(values, out, strict=True):
             reached: Mask = spread > 0
             if SPARSE * np.count_nonzero(reached) < len(reached):
                 live = np.flatnonzero(reached[self.source])
                 np.maximum.at(best, self.target[live], spread[self.source[live]] * self.weight[live])
             else:
-                best[targets] = np.maximum.reduceat(spread[self.source] * self.weight, starts)
+                np.maximum.at(best, self.target, spread[self.source] * self.weight)
         return out
 
     def source_of(

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_pipelines.model import micros
-from memory_pipelines.recall import adjacency
 from memory_pipelines.recall import ripple as module
 from memory_pipelines.recall.adjacency import Adjacency, Links
 from memory_pipelines.recall.ripple import Field, Ripple
@@ -265,15 +264,12 @@ def test_equals_every_simple_path_and_ignores_the_order_of_edges(
 @given(
     links=st.dictionaries(st.tuples(st.integers(0, 8), st.integers(0, 5)), st.floats(0.01, 1), max_size=20),
     values=st.lists(st.lists(st.sampled_from([0.0, 0.0, 0.0, 0.3, 1.0]), min_size=9, max_size=9), max_size=3),
-    together=st.sampled_from([0, adjacency.TOGETHER]),
 )
-def test_the_best_over_the_sources_is_the_same_however_it_is_computed(
-    links: dict[tuple[int, int], float], values: list[list[float]], together: int
+def test_the_best_over_the_sources_is_their_largest_product_however_few_are_reached(
+    links: dict[tuple[int, int], float], values: list[list[float]]
 ) -> None:
     made = Links.of([a for a, _ in links], [b for _, b in links], list(links.values()))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(adjacency, "TOGETHER", together)
-        found = made.relax(np.array(values).reshape(-1, 9), 6)
+    found = made.relax(np.array(values).reshape(-1, 9), 6)
     expected = [
         [
             max((spread[a] * weight for (a, b), weight in links.items() if b == target), default=0.0)
