@@ -1,6 +1,6 @@
 """What the gate keeps, measured on labelled turns, simulated facts and public dialogues.
 
-    python -m benchmarks.admission [DATA_FOLDER] [--split dev|test|fresh] [--parts gold simulator public]
+    python -m benchmarks.admission [DATA_FOLDER] [--split dev|test|fresh|paraphrases] [--parts gold simulator public]
 
 Belongs here: which parts there are. Does not belong here: a protocol. ``gold``: the labelled turns; ``simulator``:
 current values of changed facts and duplicates; ``public``: volume and evidence kept of public dialogues, if a folder

@@ -18,8 +18,10 @@ from benchmarks.admission.path import Turn, admitted, labelled
 
 FOLDER = Path(__file__).parent / "gold"
 LANGUAGES = ("zh", "en")
-SPLITS = ("dev", "test", "fresh")
-"""The tuning half, the other half, and the part written after all tuning."""
+PARAPHRASES = ("paraphrases_dev", "paraphrases")
+"""Ways of saying single facts, alternately for tuning and for measuring."""
+SPLITS = ("dev", "test", "fresh", *PARAPHRASES)
+"""The tuning half, the other half, the part written after all tuning, and the paraphrases."""
 PREDICATES = frozenset(
     [
         "name",

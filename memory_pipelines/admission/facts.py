@@ -28,6 +28,7 @@ from memory_pipelines.admission.ontology import (
     usable_patterns,
 )
 from memory_pipelines.admission.particulars import meeting, named, regular, scheduled, workplace
+from memory_pipelines.admission.plainly import plainer
 from memory_pipelines.admission.subject import OTHER, SELF, Phrase, grammar, read_phrase, strip, variants
 from memory_pipelines.admission.values import acceptable, article, canonical, seat, shape, split_values
 from memory_pipelines.stores.vault import has_token
@@ -236,6 +237,12 @@ def _stated(said: Sequence[Clause], at: datetime, language: str, places: Collect
     return told.facts
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    who: str
+    facts: list[Fact]
+
+
 @dataclass
 class _Told:
     """The facts of the clauses so far, and what the next one may go on about.
@@ -274,9 +281,21 @@ class _Told:
         self.topic = found.who or self.topic
         if self.topic == OTHER or self.topic.startswith(FAMILY):
             self.relative = "" if self.topic == OTHER else self.topic
+        if told := self._plainly(clause, found):
+            return [*found.facts, *told]
         if found.facts or found.who == OTHER:
             return found.facts
         return regular(clause) or labelled(before, clause, self.at) or _loosely(clause) or _event(clause, self.at)
+
+    def _plainly(self, clause: Clause, found: _Found) -> list[Fact]:
+        """What plain sentences in the place of the clause state of the speaker or a relative, beside what was found."""
+        told: list[Fact] = []
+        seen = {fact.predicate for fact in found.facts}
+        for sentence in plainer(clause, beside=bool(found.facts), others=found.who == OTHER):
+            new = [f for f in _clause_facts(sentence, self.at, "", 1.0, "").facts if f.predicate not in seen]
+            told += new
+            seen.update(fact.predicate for fact in new)
+        return told
 
     def _deny(self, clause: Clause, stated: Sequence[Fact]) -> None:
         """A denial waits for what holds instead: that tells what the denied value is of."""
@@ -316,12 +335,6 @@ def _is_place(fact: Fact, places: Collection[str]) -> bool:
     """Whether an employer is really where somebody works."""
     named = fact.object.casefold()
     return fact.base == "employer" and (is_place(fact.value) or (named in places and not _FIRM.search(named)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    who: str
-    facts: list[Fact]
 
 
 def _clause_facts(clause: Clause, at: datetime, topic: str, inherited: float, context: str) -> _Found:

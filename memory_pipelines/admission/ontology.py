@@ -213,6 +213,40 @@ def openings(language: str) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(source, re.I) for source in package_data("patterns.yaml")["openings"][language])
 
 
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A way of saying: what ``regex`` finds is told by the sentence ``to``, which names its groups.
+
+    ``beside``: whatever else the clause states; ``others``: also where it speaks of another person."""
+
+    regex: re.Pattern[str]
+    to: str
+    beside: bool
+    others: bool
+
+
+@cache
+def frames(language: str) -> tuple[Frame, ...]:
+    """The frames of one language, as ``data/patterns.yaml`` tells."""
+    data = package_data("patterns.yaml")
+    macros, flags = _macros(data), 0 if language == "zh" else re.I
+    return tuple(
+        Frame(
+            re.compile(_expanded(row["re"], macros), flags),
+            row["to"],
+            row.get("beside", False),
+            row.get("others", False),
+        )
+        for row in data["plain"][language]
+    )
+
+
+@cache
+def any_frame(language: str) -> re.Pattern[str]:
+    """What any of ``frames`` finds."""
+    return _any_of(frame.regex for frame in frames(language))
+
+
 @cache
 def questions(language: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """(predicate, pattern of a question that asks for it), in order of preference."""
