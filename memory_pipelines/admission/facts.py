@@ -30,7 +30,7 @@ from memory_pipelines.admission.ontology import (
 from memory_pipelines.admission.particulars import meeting, named, regular, scheduled, workplace
 from memory_pipelines.admission.plainly import plainer
 from memory_pipelines.admission.subject import OTHER, SELF, Phrase, grammar, read_phrase, strip, variants
-from memory_pipelines.admission.values import acceptable, article, canonical, seat, shape, split_values
+from memory_pipelines.admission.values import acceptable, article, canonical, seat, shape, split_values, stated
 from memory_pipelines.stores.vault import has_token
 
 _OWN_ONLY = frozenset(("order_number", "contact", "nickname", "invoice_title", "family_member", "pronouns"))
@@ -63,7 +63,7 @@ def _plan(
     pattern: Pattern, match: re.Match[str], hit: DateHit | None, language: str, negated: bool
 ) -> tuple[str, str, str, str]:
     """(value, object, key, day) of a plan."""
-    raw = match["v"].strip().removesuffix("了")
+    raw = stated(match, language).removesuffix("了")
     first, _, rest = raw.partition(" ")
     shown = f"{_GERUND[first.casefold()]} {rest}" if first.casefold() in _GERUND else raw
     key = re.sub(r"^(?:have|has|take|attend) (?:an? |my |the )?|^有(?:一?[个场次])?", "", shown.casefold())
@@ -103,7 +103,7 @@ def _made(
         return [replace(common, value=value, object=shown, key=key, day=day)]
     if pattern.predicate == "schedule":
         if "time" not in match.groupdict():
-            shown = match["v"].strip()
+            shown = stated(match, lang)
             if found := meeting(shown, lang):
                 event, value, shown = found
                 return [replace(common, value=value, object=shown, key=event)]
@@ -114,14 +114,14 @@ def _made(
     if pattern.predicate in ("birthday", "anniversary"):
         return _yearly(common, match["v"].strip(), at)
     if pattern.predicate in PHRASES and not pattern.prefix and not (pattern.predicate == "condition" and lang == "en"):
-        shown = match["v"].strip()
+        shown = stated(match, lang)
         key = re.sub(r"[\d一二三四五六七八九十百两.]+.*$", "", canonical(shown)) if pattern.predicate == "size" else ""
         return [replace(common, value=canonical(shown), object=shown, key=key)]
     if pattern.predicate == "seat_preference":
         value, shown = seat(match["v"])
         return [replace(common, value=value, object=shown)]
     facts, taste = [], pattern.predicate in ("likes", "dislikes")
-    for value in split_values(match["v"], lang, predicates()[pattern.predicate].cardinality == "multi", taste):
+    for value in split_values(stated(match, lang), lang, predicates()[pattern.predicate].cardinality == "multi", taste):
         if pattern.unless and pattern.unless.search(value):
             continue
         key, shown = shape(pattern, match, value, lang)

@@ -87,6 +87,24 @@ def _at_hand(raw: str) -> bool:
     return re.search(r"\b(?:it|them|him|her|this|that|these|those|you)$", raw, re.I) is not None
 
 
+_REST = re.compile(r"[A-Za-z'-]*")
+_LEADS_ON = re.compile(
+    r"(?:\s+(?:in|of|to|and|or|a|an|the|my|our|your|his|her|their|for|with|at|on|by|from|as|that|who|which|how|what))+$",
+    re.I,
+)
+
+
+def stated(match: re.Match[str], language: str) -> str:
+    """The value of a match as it was said. One that a pattern's limit has cut goes to the end of its last word, and
+    does not end with a word that leads on: "a positive imp|act on us", "local talent and| bring"."""
+    text, end = match["v"], match.end("v")
+    if language != "en" or end == len(match.string):
+        return text.strip()
+    if text[-1:].isalpha() and (rest := _REST.match(match.string, end)):
+        text += rest[0]
+    return _LEADS_ON.sub("", text.strip())
+
+
 _AFTERTHOUGHT = re.compile(
     r"\s*(?:very|so|super|really|too|quite|great|good|nice|bad|not|but|thanks?|please|i|we|you|it|he|she|they)\b", re.I
 )

@@ -199,3 +199,20 @@ def test_package_data_is_consistent() -> None:
         assert sum(found.weights) == pytest.approx(1.0)
         assert found.short < found.long
         assert found.arm_b_share == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "objects"),
+    [
+        ("I'm passionate about growing roses and making good marmalade.", ["growing roses", "making good marmalade"]),
+        ("I'm passionate about restoring pianos and instruments in towns.", ["restoring pianos", "instruments in towns"]),
+        ("I have booked a small room in Harrogate to teach how to bind old books, by the way.", []),
+    ],
+)  # fmt: skip
+def test_no_value_ends_within_a_word_or_with_one_that_leads_on(text: str, objects: list[str]) -> None:
+    found = extract_facts(text, datetime(2024, 5, 17, 8, tzinfo=UTC), "en")
+    assert [fact.object for fact in found if fact.predicate == "likes"] == objects
+    for fact in found:
+        after = text.partition(fact.object)[2]
+        assert not after[:1].isalpha(), fact.object
+        assert fact.object.rsplit(" ", 1)[-1] not in ("to", "how", "and", "in", "my")
