@@ -205,7 +205,7 @@ def test_package_data_is_consistent() -> None:
     ("text", "objects"),
     [
         ("I'm passionate about growing roses and making good marmalade.", ["growing roses", "making good marmalade"]),
-        ("I'm passionate about restoring pianos and instruments in towns.", ["restoring pianos", "instruments in towns"]),
+        ("I'm passionate about restoring pianos and instruments.", ["restoring pianos", "instruments"]),
         ("I have booked a small room in Harrogate to teach how to bind old books, by the way.", []),
     ],
 )  # fmt: skip
