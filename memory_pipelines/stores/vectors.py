@@ -39,10 +39,13 @@ CHANNEL = {
 }
 """A server breaks off a connection that is pinged more often than every 5 minutes, as the driver would; and one that
 is shared with other clients of the process would wait in gRPC's back-off after a restart of the server."""
+BREADTH, MOST_EF = 4, 32_768
+"""Neighbours looked at for each that is asked for: of one person's 400 nearest among 6,000, once as many miss 6 %, four
+times as many .1 %. Recall computes with all of them, so what is missing changes more than the last places."""
 
 
 class MilvusVectors:
-    """One collection of one embedding model: HNSW (M 16, efConstruction 100) over cosine similarity.
+    """One collection of one embedding model: HNSW (M 16, efConstruction 100, ef four times the limit) over cosines.
 
     Connects on first use; ``capabilities`` is empty until then. Reads are strongly consistent: a
     search sees every earlier write. A collection that does not exist is empty to readers. Owner and
@@ -141,7 +144,7 @@ class MilvusVectors:
                 anns_field="vector",
                 filter=_of(owner) if language is None else f"{_of(owner)} and {_in(language)}",
                 limit=limit,
-                search_params={"metric_type": "COSINE", "params": {"ef": max(64, limit)}},
+                search_params={"metric_type": "COSINE", "params": {"ef": min(BREADTH * limit, MOST_EF)}},
                 consistency_level="Strong",
                 timeout=READ_SECONDS,
             )

@@ -193,6 +193,24 @@ def test_fake_and_server_rank_random_vectors_alike(vector_store: VectorStore, ow
         assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-5)
 
 
+def test_hardly_any_of_many_nearest_is_missed(served: Settings, owner: Owner, name: str) -> None:
+    """A recall computes with all of the 400 nearest of a language: what an index skips changes its answer."""
+    store = MilvusVectors(served.milvus_url, served.milvus_token, f"many_{name}", served.ca_file)
+    store.ensure(256)
+    draw = np.random.default_rng(7)
+    vectors = draw.normal(size=(5_000, 256)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    rows = [VectorRow(f"{name}.{i}", owner, v, ("zh", "en")[i % 2], AT) for i, v in enumerate(vectors)]
+    store.upsert(rows)
+    missed = 0
+    for query in draw.normal(size=(5, 256)).astype(np.float32):
+        nearest = np.argsort(-(vectors[1::2] @ query), kind="stable")[:400]
+        found = {hit.entry_id for hit in store.search(owner, query, 400, "en")}
+        missed += len({f"{name}.{2 * i + 1}" for i in nearest.tolist()} - found)
+    assert missed <= 5 * 400 * 0.005
+    store.close()
+
+
 def test_before_ensure_readers_see_nothing_and_writers_are_told(owner: Owner) -> None:
     store = MemoryVectors()
     assert (store.search(owner, axis(1), 3), store.entry_ids(owner), store.count()) == ([], set(), 0)
