@@ -31,6 +31,19 @@ _ANSWER = {
         re.I,
     ),
 }
+_NO_ANSWER = {
+    "zh": re.compile(
+        "(?:谢谢|多谢|感谢|抱歉|对不起|不好意思|算了|没事|没什么|不知道|不清楚|不用|再见|拜拜|等等|等一下|稍等|哎呀?|你好|您好"
+        "|在吗|[按点发]错)(?:了|你|您|啦|啊|哈|的)*"
+    ),
+    "en": re.compile(
+        "(?:oh|ah|hi|hello|hey|hm+|ok|okay|sure|thanks?|thank you|cheers|sorry|please|nothing|no idea|not sure"
+        "|never ?mind|forget it|bye|goodbye|ok bye|wait|hold on|one (?:sec|second|moment)|oops|whoops|none"
+        "|i (?:do not|don't) know)(?: (?:a lot|so much|very much|again|then|anyway|now))?",
+        re.I,
+    ),
+}
+"""What is said instead of an answer."""
 _DENIED = re.compile("不是|并非|不对|没有|\\b(?:not|no)\\b|wrong|mistake", re.I)
 _DENIED_VALUE = {
     "zh": re.compile("(?:不是|而不是)(?P<v>.{1,12})$"),
@@ -83,6 +96,7 @@ def _bare(clause: Clause, name: str, at: datetime) -> Fact | None:
         not shown
         or size > _LONGEST_ANSWER[clause.language]
         or _DENIED.match(shown)
+        or _NO_ANSWER[clause.language].fullmatch(shown)
         or not acceptable(shown[:14], clause.language)
     ):
         return None

@@ -150,8 +150,8 @@ def test_an_old_log_is_deleted_and_stays_deleted(life: Life, tmp_path: Path) -> 
     life.derive()
     assert not deleted.keys() & life.memories().keys(), "what age has deleted is not derived again"
     assert told(life.run("tier_job", "2024-07-09"), "memory_tiers")["deleted"] == 0
-    assert of_old().keys() & before.keys() == left
-    assert not of_old().keys() & deleted.keys(), "a newer population snapshot may admit more, and brings nothing back"
+    assert lasting <= of_old().keys()
+    assert not of_old().keys() & deleted.keys(), "a newer population snapshot judges anew, and brings nothing back"
 
 
 # ---- a store that is down

@@ -216,3 +216,24 @@ def test_no_value_ends_within_a_word_or_with_one_that_leads_on(text: str, object
         after = text.partition(fact.object)[2]
         assert not after[:1].isalpha(), fact.object
         assert fact.object.rsplit(" ", 1)[-1] not in ("to", "how", "and", "in", "my")
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "name"),
+    [
+        ("May I have your name?", "oh, wrong button, sorry", None),
+        ("May I have your name?", "nothing, thanks", None),
+        ("May I have your name?", "Nadia Ross, thanks", "Nadia Ross"),
+        ("请问您贵姓？", "不好意思，点错了", None),
+        ("请问您怎么称呼？", "算了，谢谢", None),
+    ],
+)
+def test_what_is_said_instead_of_an_answer_is_none(
+    slice_row: Make, question: str, answer: str, name: str | None
+) -> None:
+    rows = [
+        slice_row(0, "hello", reply_text=question, session_id="s"),
+        slice_row(1, answer, days=0.001, session_id="s"),
+    ]
+    claims = [c.claim.fact.object for c in candidates(ANN, rows) if c.claim and c.claim.fact.predicate == "name"]
+    assert claims == ([] if name is None else [name])
