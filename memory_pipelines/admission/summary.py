@@ -128,15 +128,24 @@ def _who(fact: Fact, profile: Profile, language: str) -> str:
 
 _OWN_WORDS = {
     "en": {
-        **{"my": "their", "our": "their", "mine": "theirs", "ours": "theirs", "me": "them", "us": "them"},
-        **{"myself": "themselves", "ourselves": "themselves", "i'm": "they're", "we're": "they're"},
-        **{"i've": "they've", "we've": "they've", "i": "they", "we": "they", "am": "are"},
+        "my": "their",
+        "our": "their",
+        "mine": "theirs",
+        "ours": "theirs",
+        "me": "them",
+        "us": "them",
+        "myself": "themselves",
+        "ourselves": "themselves",
+        "i'm": "they're",
+        "i": "they",
+        "we": "they",
+        "am": "are",
     },
     "zh": {"我们": "他们", "咱们": "他们", "咱": "他们", "我": "自己", "俺": "自己"},
 }
 _OWN = {
-    "en": re.compile(r"\b(?:" + "|".join(sorted(_OWN_WORDS["en"], key=len, reverse=True)) + r")\b(?!\.)", re.I),
-    "zh": re.compile("我们|咱们|咱|我|俺"),
+    "en": re.compile(r"\b(?:" + "|".join(_OWN_WORDS["en"]) + r")\b(?!\.)", re.I),
+    "zh": re.compile("|".join(_OWN_WORDS["zh"])),
 }
 
 
@@ -151,9 +160,7 @@ def _of_them(said: str, language: str) -> str:
 
 
 _DATED = {"zh": "{date}", "en": " on {date}"}
-_THING = re.compile(
-    r"(?:an?|the|some|their|two|three|\d+) |(?!bring|sing|ring|swing|fling|spring|string)\w{2,}ing\b", re.I
-)
+_THING = re.compile(r"(?:an?|the|some|their|two|three|\d+) |(?!bring|sing|ring|swing|fling|spring)\w{2,}ing\b", re.I)
 """A plan that is no infinitive: "a conference", "having a party"."""
 
 

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from memory_pipelines.stores.base import AccessKind, Use
+from memory_pipelines.stores.ripple import MOST_WINDOWS
 
 MONTH = timedelta(days=30.4375)
 DAY = timedelta(days=1)
@@ -71,7 +72,7 @@ def access_times(turn_ids: Iterable[str], uses: Uses) -> tuple[datetime, ...]:
 
 
 WINDOW = timedelta(days=7)
-LEAST_PRESENTED, MOST_ACTIVATIONS = 5, 2
+LEAST_PRESENTED = 5
 
 
 def presented_times(turn_ids: Iterable[str], uses: Uses) -> tuple[datetime, ...]:
@@ -86,7 +87,7 @@ def use_of(accesses: Sequence[datetime], presented: Sequence[datetime], as_of: d
     ``accesses`` and ``presented`` are in order of time."""
     shown = presented[: bisect_right(presented, as_of)]
     windows = first = 0
-    while windows < MOST_ACTIVATIONS and first + LEAST_PRESENTED <= len(shown):
+    while windows < MOST_WINDOWS and first + LEAST_PRESENTED <= len(shown):
         within = bisect_left(shown, shown[first] + WINDOW, first)
         full = within - first >= LEAST_PRESENTED
         windows += full
