@@ -1,16 +1,17 @@
 """The composition root of the library: settings become stores, models and a recall.
 
-Belongs here: which adapter serves which port. Does not belong here: what is done with them. A store
-without a URL is served by its embedded server, which is started if need be.
+Belongs here: which adapter serves which port. Does not belong here: what is done with them, where a store without a
+URL is served (``endpoints``).
 """
 
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memory_pipelines.clock import Clock, SystemClock
+from memory_pipelines.endpoints import with_endpoints
 from memory_pipelines.errors import MemoryPipelinesError, SettingError
 from memory_pipelines.settings import PREFIX, Settings
 from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, Lake, Vector, VectorStore
@@ -37,14 +38,6 @@ if TYPE_CHECKING:
     from memory_pipelines.stores.relational import PostgresAuthority
     from memory_pipelines.stores.tasks import TaskList
 
-EMBEDDED = {
-    "postgres": "postgres_url",
-    "arcadedb": "neo4j_url",
-    "milvus": "milvus_url",
-    "valkey": "redis_url",
-    "ministack": "s3_url",
-}
-"""Embedded server → the setting that names a real one instead."""
 COLLECTIONS = "memories_"
 """What the names of vector collections begin with; the embedding model's id follows."""
 CLOSED = ("graph", "hot", "cold")
@@ -399,39 +392,6 @@ def connect(
     """
     settings = Settings.load() if settings is None else settings
     return Platform(with_endpoints(settings, progress), clock or SystemClock(), unfilled=settings)
-
-
-def with_endpoints(settings: Settings, progress: Callable[[str], None] | None = None) -> Settings:
-    """The settings with every empty store URL filled in by an embedded server."""
-    needed = [server for server, name in EMBEDDED.items() if not getattr(settings, name)]
-    if not needed:
-        return settings
-    try:
-        import memory_pipelines.local  # noqa: F401
-    except ImportError:
-        names = ", ".join(PREFIX + EMBEDDED[server].upper() for server in needed)
-        raise SettingError(f"set {names}, or install memory-pipelines[local] for embedded servers") from None
-    return replace(settings, **_found(settings, needed, progress))
-
-
-def _found(settings: Settings, servers: list[str], progress: Callable[[str], None] | None) -> dict[str, Any]:
-    """Where embedded servers answer, as settings; those that do not run are started."""
-    from memory_pipelines import local
-
-    found = local.up(settings.home_path, only=servers, progress=progress).settings()
-    groups = tuple(EMBEDDED[server].removesuffix("url") for server in servers)
-    return {name: value for name, value in found.items() if name.startswith(groups)}
-
-
-def with_running(settings: Settings) -> Settings:
-    """The settings with the URLs of those embedded servers that run now; none is started."""
-    needed = [server for server, name in EMBEDDED.items() if not getattr(settings, name)]
-    try:
-        from memory_pipelines import local
-    except ImportError:
-        return settings
-    running = [server.name for server in local.status(settings.home_path) if server.running and server.name in needed]
-    return replace(settings, **_found(settings, running, None)) if running else settings
 
 
 def ledger_engine(settings: Settings) -> "Engine | None":

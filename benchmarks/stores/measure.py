@@ -165,23 +165,18 @@ def reads(stores: Stores, people: Sequence[Subject], embed: Directions) -> dict[
     from memory_pipelines.recall.snapshot import Snapshot
     from memory_pipelines.recall.source import hot_name
     from memory_pipelines.stores.base import cold_key
-    from memory_pipelines.stores.ripple import MAX_ANCHORS, MAX_HOPS
 
     chosen = Random(SEED).choices(people, [subject.memories for subject in people], k=READS)
     clock = _Readings()
-    rows = reached = 0
+    rows = joined = 0
     for subject in chosen:
         owner = subject.owner
         person = clock.call("authority.person", stores.authority.person, owner)
         visible = clock.call("authority.visible", stores.authority.visible, owner)
         [vector] = embed(["a question"])
-        hits = clock.call("vectors.search", stores.vectors.search, owner, vector, OVERFETCH * DEPTH)
-        anchors = [hit.entry_id.partition(".")[0] for hit in hits[:MAX_ANCHORS]]
+        clock.call("vectors.search", stores.vectors.search, owner, vector, OVERFETCH * DEPTH)
         if person.graph_version is not None:
-            near, _ = clock.call(
-                "graph.neighbourhood", stores.graph.neighbourhood, owner, person.graph_version, anchors, MAX_HOPS
-            )
-            reached += len(near)
+            joined += len(clock.call("graph.edges", stores.graph.edges, owner, person.graph_version))
         name, value = hot_name(person.epoch), dump(Snapshot(owner, visible).parts[0][0])
         clock.call("hot.put", stores.hot.put, owner, name, value, 3600)
         assert clock.call("hot.get", stores.hot.get, owner, name) == value
@@ -190,7 +185,7 @@ def reads(stores: Stores, people: Sequence[Subject], embed: Directions) -> dict[
             text = clock.call("cold.get", stores.cold.get, cold_key(owner, cold.entry_id))
             assert text is not None, "an archived text is missing"
         rows += len(visible)
-    sizes = {"rows_read": rows / len(chosen), "nodes_reached": reached / len(chosen)}
+    sizes = {"rows_read": rows / len(chosen), "edges_read": joined / len(chosen)}
     return {name: spread(times) for name, times in clock.seconds.items()} | sizes
 
 

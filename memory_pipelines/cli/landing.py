@@ -103,8 +103,9 @@ def _import_table(arguments: argparse.Namespace) -> int:
 def _look(arguments: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
+    from memory_pipelines.endpoints import with_running
     from memory_pipelines.pipeline import files
-    from memory_pipelines.wiring import ledger_engine, with_running
+    from memory_pipelines.wiring import ledger_engine
 
     settings = Settings.load()
     engine = ledger_engine(with_running(settings))

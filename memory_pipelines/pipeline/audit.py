@@ -71,7 +71,7 @@ def follow_references(platform: Platform, most: int = MOST_FOLLOWED) -> Followed
 
 
 def _nodes(platform: Platform, owner: Owner, version: str | None, ids: set[str]) -> set[str]:
-    nodes = [] if version is None or not ids else platform.graph.neighbourhood(owner, version, ids, hops=1)[0]
+    nodes = [] if version is None or not ids else platform.graph.nodes(owner, version)
     return {node.node_id for node in nodes}
 
 

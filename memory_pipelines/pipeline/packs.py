@@ -208,4 +208,4 @@ def _graph(
     nodes, links = graph_of(in_graph(rows), edges)
     if graph_version(nodes, links) == version:
         return links
-    return platform.graph.neighbourhood(owner, version, [row.memory_id for row in rows])[1]
+    return platform.graph.edges(owner, version)

@@ -149,8 +149,7 @@ def _graphs(platform: Platform, owners: Collection[str]) -> Rebuilt:
 
 
 def _stored_graph(platform: Platform, owner: Owner, version: str) -> list[list[Any]]:
-    anchors = [memory.memory_id for memory in platform.authority.visible(owner)]
-    return _comparable(*platform.graph.neighbourhood(owner, version, anchors))
+    return _comparable(platform.graph.nodes(owner, version), platform.graph.edges(owner, version))
 
 
 def _comparable(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> list[list[Any]]:

@@ -15,7 +15,6 @@ from memory_pipelines.recall.adjacency import Adjacency
 from memory_pipelines.recall.ripple import Field, Ripple
 from memory_pipelines.recall.snapshot import Snapshot
 from memory_pipelines.stores.base import Use
-from memory_pipelines.stores.ripple import MAX_HOPS
 from memory_pipelines.wiring import Platform
 
 EQUAL = 1e-9
@@ -50,8 +49,9 @@ def both(platform: Platform, owner: Owner, anchors: Mapping[str, float], as_of: 
     uses = {row.memory_id: Use(row.accessed_at, row.activations) for row in snapshot.rows if row.accessed_at}
     in_store = platform.graph.activations(owner, person.graph_version, anchors, as_of, hidden, uses)
 
-    nodes, edges = platform.graph.neighbourhood(owner, person.graph_version, anchors, MAX_HOPS)
-    held = {name: anchors[name] for name in anchors.keys() & {node.node_id for node in nodes}}
+    nodes = {node.node_id for node in platform.graph.nodes(owner, person.graph_version)}
+    held = {name: match for name, match in anchors.items() if name in nodes}
+    edges = platform.graph.edges(owner, person.graph_version)
     web = Adjacency.of(edges, snapshot.by_memory).among(usable)
     field = Field(ids, snapshot.by_memory, snapshot.impact, snapshot.since, snapshot.activations, web)
     in_memory = Ripple(held, field, as_of).activation

@@ -1,54 +1,41 @@
 """The slice graph that one recall needs: from packs, else from the graph store.
 
-Belongs here: where the graph comes from, and where it is entered. Does not belong here: activation (``ripple``).
+Belongs here: where the graph comes from, and how long it is kept. Does not belong here: activation (``ripple``).
+
+A subject's graph is read whole: one query that the store answers from its index of owners. Activation spreads over most
+of it anyway, and a version of a graph never changes, so it is read once for the rows that it belongs to.
 """
 
 from collections.abc import Sequence
 
-from memory_pipelines.model import Owner
-from memory_pipelines.recall.adjacency import ENTITY, Adjacency
+from memory_pipelines.recall.adjacency import Adjacency
+from memory_pipelines.recall.pack import Pack
 from memory_pipelines.recall.snapshot import Snapshot
-from memory_pipelines.stores.base import GraphEdge, GraphStore, Person
-from memory_pipelines.stores.ripple import MAX_HOPS
+from memory_pipelines.stores.base import GraphStore, Person
 
 
-def graph(store: GraphStore, persons: Sequence[Person], snapshot: Snapshot, anchors: Sequence[int]) -> Adjacency | None:
-    """Edges round the anchors (rows), as far as activation may spread; None where there is nothing to spread over.
+def graph(store: GraphStore, persons: Sequence[Person], snapshot: Snapshot) -> Adjacency | None:
+    """The graph over the snapshot's rows, of all subjects together; None where none of them has one.
 
     Raises StoreUnavailableError; the store is not asked where every subject's pack has its graph."""
-    if not anchors:
-        return None
-    versions = {person.owner: person.graph_version for person in persons}
-    if all(pack.graph is not None or versions.get(pack.owner) is None for pack, _ in snapshot.parts):
-        return snapshot.graph
-    rows = [snapshot.rows[row] for row in anchors]
-    own = {person.owner: {row.memory_id for row in rows if row.owner == person.owner} for person in persons}
-    entered = {f"{ENTITY}{name}" for row in rows for name in row.entities} if len(persons) > 1 else set[str]()
-    return _read(store, persons, snapshot, own, entered)
+    visible = {person.owner: person.graph_version for person in persons}
+    versions = tuple(visible.get(pack.owner) for pack, _ in snapshot.parts)
+    held = snapshot.graph
+    if held is None or held[0] != versions:
+        held = snapshot.graph = versions, _whole(store, snapshot, versions)
+    return held[1]
 
 
-def _read(
-    store: GraphStore,
-    persons: Sequence[Person],
-    snapshot: Snapshot,
-    own: dict[Owner, set[str]],
-    entered: set[str],
-) -> Adjacency | None:
-    """From the subject's own anchors; among linked subjects also from entities, so that it crosses from one graph into
-    another through what both mention: with each round of reading one hop later."""
-    edges: list[GraphEdge] = []
-    known, fresh, asked = set[str](), entered, False
-    for number in range(MAX_HOPS):
-        found: set[str] = set()
-        for person in persons:
-            starts = fresh | (own[person.owner] if number == 0 else set())
-            if person.graph_version is not None and starts:
-                near, links = store.neighbourhood(person.owner, person.graph_version, sorted(starts), MAX_HOPS)
-                edges += links
-                found |= {node.node_id for node in near if node.node_id.startswith(ENTITY)}
-                asked = True
-        known |= fresh
-        fresh = found - known
-        if len(persons) == 1 or not fresh:
-            break
-    return Adjacency.of(edges, snapshot.by_memory) if asked else None
+def _whole(store: GraphStore, snapshot: Snapshot, versions: Sequence[str | None]) -> Adjacency | None:
+    graphs = [(_of(store, pack, version), at) for (pack, at), version in zip(snapshot.parts, versions, strict=True)]
+    if len(graphs) == 1:
+        return graphs[0][0]
+    found = [(graph, at) for graph, at in graphs if graph is not None]
+    return Adjacency.joined(found) if found else None
+
+
+def _of(store: GraphStore, pack: Pack, version: str | None) -> Adjacency | None:
+    """One subject's graph, over the rows of its pack."""
+    if pack.graph is not None or version is None:
+        return pack.graph
+    return Adjacency.of(store.edges(pack.owner, version), {name: i for i, name in enumerate(pack.columns.memory_ids)})

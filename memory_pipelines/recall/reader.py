@@ -251,8 +251,10 @@ class Recall:
     def _ripple(self, fused: Fused, scope: _Scope) -> Ripple | None:
         """Activation from the best hits of the other legs; None without a graph or anchors."""
         snapshot, best = scope.snapshot, fused.candidates()[:MAX_ANCHORS]
+        if not best:
+            return None
         try:
-            graph = reach.graph(self._graph, scope.persons, snapshot, best)
+            graph = reach.graph(self._graph, scope.persons, snapshot)
         except StoreUnavailableError:
             scope.missing.add("graph")
             return None

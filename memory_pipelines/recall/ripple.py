@@ -16,10 +16,8 @@ over undirected simple paths of at most 3 hops; over anchors 1 − Π(1 − A). 
   between (1 / √degree of the entity). A memory in the middle of a path is a node between as well.
 - A path of no hops counts: an anchor activates itself with match · base_weight · freshness.
 - Parallel edges of two nodes are one edge with the largest weight.
-- A degree is the number of distinct neighbours among the nodes that may take part. The
-  neighbourhood of 3 hops holds every edge of every node that can lie between, so this is the
-  degree in the owner's whole graph less suppressed or otherwise unusable memories, and less
-  entities that only one usable memory mentions (they lead nowhere).
+- A degree is the number of distinct neighbours among the nodes that may take part: in the owner's whole graph less
+  suppressed or otherwise unusable memories, and less entities that only one usable memory mentions (they lead nowhere).
 
 All factors are in (0, 1], hence no walk that visits a node twice beats the path without the loop,
 and three rounds of maximum-product relaxation give the exact maximum in O(3 · edges).

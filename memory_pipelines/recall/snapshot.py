@@ -80,6 +80,8 @@ class Snapshot:
         counts = {name: int(mask.sum()) for name, mask in self.by_language.items()}
         self.language = "zh" if counts.get("zh", 0) > counts.get("en", 0) else "en"
         self._sentences: dict[int, str] = {}
+        self.graph: tuple[tuple[str | None, ...], Adjacency | None] | None = None
+        """The graph over these rows, as far as it was needed, with the version of each part's (``reach``)."""
         self.costs: dict[tuple[int, str, bool], float] = {}
         """Prompt tokens of a row's line by language and whether it is superseded, as far as they were counted."""
         self.words = Bm25([(pack.columns.words, at) for pack, at in self.parts])
@@ -126,14 +128,6 @@ class Snapshot:
                 speakers.setdefault(name, []).append(at[rows])
         told = {name: np.sort(np.concatenate(speakers[name])) for name in sorted(speakers)}
         return Context(self.episodic, owned, self.occurred, told)
-
-    @cached_property
-    def graph(self) -> Adjacency | None:
-        """The graph of the packs that hold one, over the rows here; None where none does."""
-        held = [(pack.graph, at) for pack, at in self.parts if pack.graph is not None]
-        if len(self.parts) == 1 or not held:
-            return held[0][0] if held else None
-        return Adjacency.joined(held)
 
     def usable(self, as_of: datetime, suppressed: frozenset[str]) -> Mask:
         """Rows that a recall at ``as_of`` may use: occurred by then, not expired, not suppressed."""

@@ -167,12 +167,12 @@ class GraphStore(Protocol):
         """(owner key, version) of every graph that is held, for audits."""
         ...
 
-    def neighbourhood(
-        self, owner: Owner, version: str, anchors: Collection[str], hops: int = 3
-    ) -> tuple[list[GraphNode], list[GraphEdge]]:
-        """Nodes and edges on undirected paths of at most ``hops`` memory-to-memory steps from the anchors.
+    def nodes(self, owner: Owner, version: str) -> list[GraphNode]:
+        """Every node of a version, by id; empty for an unknown version."""
+        ...
 
-        memory-entity-memory is one step."""
+    def edges(self, owner: Owner, version: str) -> list[GraphEdge]:
+        """Every edge of a version, by source, target and kind; empty for an unknown version."""
         ...
 
     def activations(

@@ -77,12 +77,6 @@ def version(value: str) -> str:
     return value
 
 
-def hops(value: int) -> int:
-    if not 0 <= value <= 10:
-        raise PermanentError("hops must be 0 to 10")
-    return value
-
-
 def ttl(seconds: int) -> int:
     if seconds <= 0:
         raise PermanentError("a time to live must be positive")

@@ -127,26 +127,13 @@ class MemoryGraph:
     def all_versions(self) -> set[tuple[str, str]]:
         return set(self._nodes)
 
-    def neighbourhood(
-        self, owner: Owner, version: str, anchors: Collection[str], hops: int = 3
-    ) -> tuple[list[GraphNode], list[GraphEdge]]:
-        """Breadth first in half steps: to or from an entity is one, memory to memory is two."""
-        reach = 2 * checks.hops(hops)
-        nodes = self._nodes.get((owner.key, checks.version(version)), {})
-        touching: dict[str, list[tuple[str, int, GraphEdge]]] = {}
-        for edge in self._edges.get((owner.key, version), {}).values():
-            cost = 1 if edge.kind == "mentions" else 2
-            touching.setdefault(edge.source, []).append((edge.target, cost, edge))
-            touching.setdefault(edge.target, []).append((edge.source, cost, edge))
-        distance = dict.fromkeys((a for a in sorted(set(anchors)) if a in nodes), 0)
-        found: dict[tuple[str, str, str], GraphEdge] = {}
-        for step in range(reach):
-            for node_id in sorted(n for n, d in distance.items() if d == step):
-                for other, cost, edge in touching.get(node_id, ()):
-                    if step + cost <= reach:
-                        distance[other] = min(distance.get(other, reach), step + cost)
-                        found[(edge.source, edge.target, edge.kind)] = edge
-        return [nodes[n] for n in sorted(distance)], [found[key] for key in sorted(found)]
+    def nodes(self, owner: Owner, version: str) -> list[GraphNode]:
+        held = self._nodes.get((owner.key, checks.version(version)), {})
+        return [held[node_id] for node_id in sorted(held)]
+
+    def edges(self, owner: Owner, version: str) -> list[GraphEdge]:
+        held = self._edges.get((owner.key, checks.version(version)), {})
+        return [held[key] for key in sorted(held)]
 
     def activations(
         self,

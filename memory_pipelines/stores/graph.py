@@ -30,7 +30,6 @@ WRITE_RETRY_SECONDS = 5.0
 SETTING = "MEMORY_PIPELINES_NEO4J_URL"
 LABELS = ("Memory", "Entity")
 TYPES = {kind: kind.upper() for kind in checks.EDGE_KINDS}
-OTHER = {"Memory": "Entity", "Entity": "Memory"}
 KINDS = {name: kind for kind, name in TYPES.items()}
 
 WRITE_NODES = """
@@ -46,16 +45,13 @@ MATCH (b:{target} {{uid: row.target}})
 MERGE (a)-[r:{type}]->(b)
 SET r.weight = row.weight
 """
-FIND = """
-UNWIND $ids AS id
-MATCH (n:{label} {{uid: $prefix + id}})
-RETURN collect([id, n.kind, n.label, n.weight, n.occurred_at]) AS nodes
+NODES = """
+MATCH (n:{label} {{owner: $owner}}) WHERE n.version = $version
+RETURN collect([n.node_id, n.kind, n.label, n.weight, n.occurred_at]) AS nodes
 """
-STEP = """
-UNWIND $ids AS id
-MATCH (a:{label} {{uid: $prefix + id}})-[r]-(b)
-RETURN collect(id) AS near, collect(b.node_id) AS far, collect(startNode(r).node_id = id) AS forward,
-       collect(type(r)) AS type, collect(r.weight) AS weight
+EDGES = """
+MATCH (a:{label} {{owner: $owner}})-[r]->(b) WHERE a.version = $version
+RETURN collect(a.node_id) AS source, collect(b.node_id) AS target, collect(type(r)) AS type, collect(r.weight) AS weight
 """
 DROP = """
 MATCH (n:{label} {{owner: $owner}}) WHERE n.version = $version
@@ -133,19 +129,21 @@ class Neo4jGraph:
             }
         )
 
-    def neighbourhood(
-        self, owner: Owner, version: str, anchors: Collection[str], hops: int = 3
-    ) -> tuple[list[GraphNode], list[GraphEdge]]:
-        """Breadth first in half steps (to or from an entity is one, memory to memory is two), a query each.
+    def nodes(self, owner: Owner, version: str) -> list[GraphNode]:
+        records = self._of_version(NODES, owner, version)
+        return sorted((_node(*row) for record in records for row in record["nodes"]), key=lambda node: node.node_id)
 
-        Every query is linear in the edges of its frontier; a person's own entities bound it.
-        """
-        reach = 2 * checks.hops(hops)
-        prefix = _uid(owner, checks.version(version), "")
-        wanted = sorted(set(anchors))
-        if not wanted:
-            return [], []
-        return self._read(lambda tx: _neighbourhood(tx, prefix, wanted, reach))
+    def edges(self, owner: Owner, version: str) -> list[GraphEdge]:
+        records = self._of_version(EDGES, owner, version)
+        columns = ("source", "target", "type", "weight")
+        found = (row for record in records for row in zip(*(record[name] for name in columns), strict=True))
+        edges = [GraphEdge(source, target, KINDS[name], float(weight)) for source, target, name, weight in found]
+        return sorted(edges, key=lambda edge: (edge.source, edge.target, edge.kind))
+
+    def _of_version(self, query: str, owner: Owner, version: str) -> list[neo4j.Record]:
+        """One record a label, of lists: a record a node or an edge costs several times as much to transfer."""
+        asked = {"owner": owner.key, "version": checks.version(version)}
+        return self._read(lambda tx: [tx.run(query.format(label=label), asked).single(strict=True) for label in LABELS])
 
     def activations(
         self,
@@ -233,54 +231,9 @@ def _written(session: neo4j.Session, batches: Sequence[tuple[str, list[dict[str,
     session.execute_write(work)
 
 
-def _neighbourhood(
-    tx: neo4j.ManagedTransaction, prefix: str, anchors: list[str], reach: int
-) -> tuple[list[GraphNode], list[GraphEdge]]:
-    nodes = {label: _nodes(tx, prefix, label, anchors) for label in LABELS}
-    label_of = {node_id: label for label in LABELS for node_id in nodes[label]}
-    distance = dict.fromkeys(label_of, 0)
-    edges: dict[tuple[str, str, str], GraphEdge] = {}
-    for step in range(reach):
-        for label in LABELS:
-            frontier = sorted(n for n, d in distance.items() if d == step and label_of[n] == label)
-            for near, far, forward, name, weight in _step(tx, prefix, label, frontier):
-                kind = KINDS[name]
-                reached = step + (1 if kind == "mentions" else 2)
-                if reached > reach:
-                    continue
-                distance[far] = min(distance.get(far, reach), reached)
-                label_of[far] = OTHER[label] if kind == "mentions" else label
-                source, target = (near, far) if forward else (far, near)
-                edges[(source, target, kind)] = GraphEdge(source, target, kind, float(weight))
-    for label in LABELS:
-        nodes[label] |= _nodes(
-            tx, prefix, label, [n for n in label_of if label_of[n] == label and n not in nodes[label]]
-        )
-    found = [node for label in LABELS for node in nodes[label].values()]
-    return sorted(found, key=lambda node: node.node_id), [edges[key] for key in sorted(edges)]
-
-
-def _step(
-    tx: neo4j.ManagedTransaction, prefix: str, label: str, ids: list[str]
-) -> Iterator[tuple[str, str, bool, str, float]]:
-    """Edges at the nodes: near id, far id, does it start at the near one, type, weight."""
-    if not ids:
-        return iter(())
-    # one record of five lists: a record an edge costs several times as much to transfer
-    record = tx.run(STEP.format(label=label), prefix=prefix, ids=ids).single(strict=True)
-    return zip(*(record[name] for name in ("near", "far", "forward", "type", "weight")), strict=True)
-
-
-def _nodes(tx: neo4j.ManagedTransaction, prefix: str, label: str, ids: list[str]) -> dict[str, GraphNode]:
-    if not ids:
-        return {}
-    record = tx.run(FIND.format(label=label), prefix=prefix, ids=sorted(ids)).single(strict=True)
-    return {
-        node_id: GraphNode(
-            node_id, kind, name, float(weight), None if at is None else EPOCH + timedelta(microseconds=at)
-        )
-        for node_id, kind, name, weight, at in record["nodes"]
-    }
+def _node(node_id: str, kind: str, label: str, weight: float, at: int | None) -> GraphNode:
+    occurred_at = None if at is None else EPOCH + timedelta(microseconds=at)
+    return GraphNode(node_id, kind, label, float(weight), occurred_at)
 
 
 def _node_row(graph: Graph, node: GraphNode) -> dict[str, Any]:

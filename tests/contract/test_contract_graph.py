@@ -33,8 +33,8 @@ CHAIN = [memory(f"m{i}") for i in range(6)]
 NEXT = [GraphEdge(f"m{i}", f"m{i + 1}", "next", 0.5) for i in range(5)]
 
 
-def ids(found: tuple[list[GraphNode], list[GraphEdge]]) -> list[str]:
-    return [node.node_id for node in found[0]]
+def ids(store: GraphStore, owner: Owner, version: str) -> list[str]:
+    return [node.node_id for node in store.nodes(owner, version)]
 
 
 def test_nodes_and_edges_come_back_as_they_were(graph_store: GraphStore, owner: Owner) -> None:
@@ -47,54 +47,23 @@ def test_nodes_and_edges_come_back_as_they_were(graph_store: GraphStore, owner: 
         GraphEdge("m1", "m2", "next", 0.3),
     ]
     graph_store.write([Graph(owner, "v1", nodes, edges)])
-    found_nodes, found_edges = graph_store.neighbourhood(owner, "v1", ["m1"], 1)
-    assert found_nodes == sorted(nodes, key=lambda node: node.node_id)
-    assert found_edges == sorted(edges, key=lambda edge: (edge.source, edge.target, edge.kind))
+    assert graph_store.nodes(owner, "v1") == sorted(nodes, key=lambda node: node.node_id)
+    assert graph_store.edges(owner, "v1") == sorted(edges, key=lambda edge: (edge.source, edge.target, edge.kind))
 
 
-@pytest.mark.parametrize(("hops", "last"), [(0, 2), (1, 3), (2, 4), (3, 5)])
-def test_hops_count_memories(graph_store: GraphStore, owner: Owner, hops: int, last: int) -> None:
-    graph_store.write([Graph(owner, "v1", CHAIN, NEXT)])
-    found = graph_store.neighbourhood(owner, "v1", ["m2"], hops)
-    first = max(0, 2 - hops)
-    assert ids(found) == [f"m{i}" for i in range(first, last + 1)]
-    assert [(e.source, e.target) for e in found[1]] == [(f"m{i}", f"m{i + 1}") for i in range(first, last)]
-
-
-def test_memory_entity_memory_is_one_hop(graph_store: GraphStore, owner: Owner) -> None:
-    nodes = [*CHAIN[:3], entity("a"), entity("b"), entity("c")]
-    links = [("m0", "a"), ("m1", "a"), ("m1", "b"), ("m2", "b"), ("m2", "c")]
-    edges = [GraphEdge(m, f"entity:{e}", "mentions", 1.0) for m, e in links]
+def test_a_version_is_read_whole(graph_store: GraphStore, owner: Owner) -> None:
+    """Both ways round of a mention, nodes that nothing joins, and parts that no path joins."""
+    nodes = [*CHAIN, entity("a"), entity("b"), memory("z alone"), entity("alone")]
+    mentions = [GraphEdge("m5", "entity:a", "mentions", 1.0), GraphEdge("entity:b", "m0", "mentions", 0.5)]
+    edges = [NEXT[0], NEXT[3], *mentions]
     graph_store.write([Graph(owner, "v1", nodes, edges)])
-    assert ids(graph_store.neighbourhood(owner, "v1", ["m0"], 1)) == ["entity:a", "m0", "m1"]
-    assert ids(graph_store.neighbourhood(owner, "v1", ["m0"], 2)) == ["entity:a", "entity:b", "m0", "m1", "m2"]
-    assert ids(graph_store.neighbourhood(owner, "v1", ["m0"], 3)) == sorted(n.node_id for n in nodes)
-    assert ids(graph_store.neighbourhood(owner, "v1", ["entity:b"], 1)) == [
-        "entity:a",
-        "entity:b",
-        "entity:c",
-        "m1",
-        "m2",
-    ]
+    assert ids(graph_store, owner, "v1") == sorted(node.node_id for node in nodes)
+    assert graph_store.edges(owner, "v1") == sorted(edges, key=lambda edge: (edge.source, edge.target, edge.kind))
 
 
-def test_an_edge_between_two_outermost_nodes_is_not_on_a_path(graph_store: GraphStore, owner: Owner) -> None:
-    edges = [
-        GraphEdge("m0", "m1", "next", 1.0),
-        GraphEdge("m0", "m2", "next", 1.0),
-        GraphEdge("m1", "m2", "similar", 1.0),
-    ]
-    graph_store.write([Graph(owner, "v1", CHAIN[:3], edges)])
-    assert graph_store.neighbourhood(owner, "v1", ["m0"], 1)[1] == edges[:2]
-    assert graph_store.neighbourhood(owner, "v1", ["m0", "m1"], 1)[1] == edges
-
-
-def test_unknown_and_no_anchors_find_nothing(graph_store: GraphStore, owner: Owner) -> None:
+def test_an_unknown_version_is_empty(graph_store: GraphStore, owner: Owner) -> None:
     graph_store.write([Graph(owner, "v1", CHAIN, NEXT)])
-    assert graph_store.neighbourhood(owner, "v1", [], 3) == ([], [])
-    assert graph_store.neighbourhood(owner, "v1", ["unknown"], 3) == ([], [])
-    assert graph_store.neighbourhood(owner, "v2", ["m1"], 3) == ([], [])
-    assert ids(graph_store.neighbourhood(owner, "v1", ["m0", "m0", "unknown"], 0)) == ["m0"]
+    assert (graph_store.nodes(owner, "v2"), graph_store.edges(owner, "v2")) == ([], [])
 
 
 def test_a_write_may_be_repeated_and_the_last_values_stay(graph_store: GraphStore, owner: Owner) -> None:
@@ -105,7 +74,7 @@ def test_a_write_may_be_repeated_and_the_last_values_stay(graph_store: GraphStor
     graph_store.write([Graph(owner, "v1", CHAIN[:2], [changed])])
     nodes, edges = graph_store.count()
     assert (nodes - before[0], edges - before[1]) == (6, 5)
-    assert graph_store.neighbourhood(owner, "v1", ["m0"], 1)[1] == [changed]
+    assert graph_store.edges(owner, "v1") == [changed, *NEXT[1:]]
 
 
 def test_versions_stand_beside_each_other_and_drop_alone(graph_store: GraphStore, owner: Owner) -> None:
@@ -114,12 +83,12 @@ def test_versions_stand_beside_each_other_and_drop_alone(graph_store: GraphStore
     graph_store.write([Graph(owner, "v10", CHAIN[:2], [GraphEdge("m0", "m1", "causes", 1.0)])])
     assert graph_store.all_versions() >= {(owner.key, "v1"), (owner.key, "v10")}
     assert graph_store.versions(owner) == {"v1", "v10"}
-    assert [e.kind for e in graph_store.neighbourhood(owner, "v10", ["m0"], 3)[1]] == ["causes"]
+    assert [edge.kind for edge in graph_store.edges(owner, "v10")] == ["causes"]
     for _ in range(2):
         graph_store.drop(owner, "v1")
     assert graph_store.versions(owner) == {"v10"}
-    assert graph_store.neighbourhood(owner, "v1", ["m0"], 3) == ([], [])
-    assert ids(graph_store.neighbourhood(owner, "v10", ["m0"], 3)) == ["m0", "m1"]
+    assert (graph_store.nodes(owner, "v1"), graph_store.edges(owner, "v1")) == ([], [])
+    assert ids(graph_store, owner, "v10") == ["m0", "m1"]
     graph_store.drop(owner, "v10")
     assert graph_store.count() == before
 
@@ -130,7 +99,8 @@ def test_graphs_of_several_owners_share_batches_and_stay_apart(graph_store: Grap
     graph_store.write([Graph(owner, f"v{i}", CHAIN[: 1 + i % 4], NEXT[: i % 4]) for i, owner in enumerate(owners)])
     for i, owner in enumerate(owners):
         assert graph_store.versions(owner) == {f"v{i}"}
-        assert ids(graph_store.neighbourhood(owner, f"v{i}", ["m0"], 3)) == ids((CHAIN[: 1 + i % 4], []))
+        assert graph_store.nodes(owner, f"v{i}") == CHAIN[: 1 + i % 4]
+        assert graph_store.edges(owner, f"v{i}") == NEXT[: i % 4]
         graph_store.drop(owner, f"v{i}")
     assert graph_store.count() == before
 
@@ -159,8 +129,8 @@ def test_owners_and_tenants_never_meet(graph_store: GraphStore, tenant: str) -> 
         )
     graph_store.drop(owners[1], "v1")
     for i, owner in enumerate(owners):
-        found = graph_store.neighbourhood(owner, "v1", ["own", "entity:shared"], 3)
-        assert [node.label for node in found[0]] == ([] if i == 1 else ["shared", str(i)])
+        assert [node.label for node in graph_store.nodes(owner, "v1")] == ([] if i == 1 else ["shared", str(i)])
+        assert len(graph_store.edges(owner, "v1")) == (0 if i == 1 else 1)
         assert graph_store.versions(owner) == (set() if i == 1 else {"v1"})
 
 
@@ -171,9 +141,9 @@ def test_hostile_strings_are_values_and_nothing_else(graph_store: GraphStore, te
     nodes = [GraphNode(f"e{hostile}", "fact", hostile, 0.5, AT), entity(hostile)]
     edges = [GraphEdge(nodes[0].node_id, nodes[1].node_id, "mentions", 1.0)]
     graph_store.write([Graph(owner, "v1", nodes, edges)])
-    found = graph_store.neighbourhood(owner, "v1", [nodes[0].node_id], 1)
-    assert found == (sorted(nodes, key=lambda node: node.node_id), edges)
-    assert ids(graph_store.neighbourhood(other, "v1", [nodes[0].node_id, "m0"], 3)) == ["m0", "m1", "m2", "m3"]
+    assert graph_store.nodes(owner, "v1") == sorted(nodes, key=lambda node: node.node_id)
+    assert graph_store.edges(owner, "v1") == edges
+    assert (graph_store.nodes(other, "v1"), graph_store.edges(other, "v1")) == (CHAIN, NEXT)
     graph_store.drop(owner, "v1")
     assert graph_store.versions(other) == {"v1"}
 
@@ -185,7 +155,9 @@ def test_a_hostile_version_is_refused(graph_store: GraphStore, owner: Owner, ver
     with pytest.raises(PermanentError):
         graph_store.drop(owner, version)
     with pytest.raises(PermanentError):
-        graph_store.neighbourhood(owner, version, ["m0"])
+        graph_store.nodes(owner, version)
+    with pytest.raises(PermanentError):
+        graph_store.edges(owner, version)
 
 
 @pytest.mark.parametrize(
@@ -208,19 +180,12 @@ def test_a_wrong_edge_is_refused_before_anything_is_written(
     assert graph_store.versions(owner) == set()
 
 
-@pytest.mark.parametrize("hops", [-1, 11])
-def test_hops_out_of_range_are_refused(graph_store: GraphStore, owner: Owner, hops: int) -> None:
-    with pytest.raises(PermanentError):
-        graph_store.neighbourhood(owner, "v1", ["m0"], hops)
-
-
 def test_batches_beyond_a_hundred_and_a_hub(graph_store: GraphStore, owner: Owner) -> None:
     nodes = [memory(f"m{i:04}") for i in range(1150)] + [entity("hub")]
     edges = [GraphEdge(n.node_id, "entity:hub", "mentions", 1.0) for n in nodes[:-1]]
     before = graph_store.count()
     graph_store.write([Graph(owner, "v1", nodes, edges)])
-    found = graph_store.neighbourhood(owner, "v1", ["m0000"], 1)
-    assert (len(found[0]), len(found[1])) == (1151, 1150)
+    assert (len(graph_store.nodes(owner, "v1")), len(graph_store.edges(owner, "v1"))) == (1151, 1150)
     graph_store.drop(owner, "v1")
     assert graph_store.count() == before
 
@@ -240,16 +205,15 @@ EDGES = st.one_of(
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(edges=st.lists(EDGES, max_size=14), anchors=st.sets(MEMORIES, max_size=3), hops=st.integers(0, 3))
-def test_the_server_finds_what_the_fake_finds(
-    bolt: GraphStore, edges: list[GraphEdge], anchors: set[str], hops: int
-) -> None:
+@given(edges=st.lists(EDGES, max_size=14))
+def test_the_server_finds_what_the_fake_finds(bolt: GraphStore, edges: list[GraphEdge]) -> None:
     owner = Owner("random graphs", f"u:{next(_numbers)}")
     nodes = [*(memory(f"m{i}") for i in range(7)), entity("a"), entity("b")]
     fake = MemoryGraph()
     for store in (fake, bolt):
         store.write([Graph(owner, "v1", nodes, edges)])
-    assert bolt.neighbourhood(owner, "v1", anchors, hops) == fake.neighbourhood(owner, "v1", anchors, hops)
+    assert bolt.nodes(owner, "v1") == fake.nodes(owner, "v1")
+    assert bolt.edges(owner, "v1") == fake.edges(owner, "v1")
     bolt.drop(owner, "v1")
 
 
@@ -357,7 +321,7 @@ def test_a_hostile_anchor_or_hidden_id_is_a_value(graph_store: GraphStore, owner
 def test_an_unreachable_server_is_named_with_its_setting(owner: Owner) -> None:
     store = Neo4jGraph("bolt://127.0.0.1:1", "neo4j", "secret")
     with pytest.raises(StoreUnavailableError, match="MEMORY_PIPELINES_NEO4J_URL") as caught:
-        store.neighbourhood(owner, "v1", ["m0"])
+        store.edges(owner, "v1")
     assert caught.value.store == "graph"
     store.close()
 

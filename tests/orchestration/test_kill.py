@@ -25,11 +25,12 @@ from pipeline_world import (
 from assets.partitions import bucket_key
 from jobs.schedules import range_tags
 from memory_pipelines import local
+from memory_pipelines.endpoints import EMBEDDED
 from memory_pipelines.errors import StoreUnavailableError
 from memory_pipelines.local import processes
 from memory_pipelines.pipeline import derive
 from memory_pipelines.tables import INTENTS
-from memory_pipelines.wiring import EMBEDDED, Platform
+from memory_pipelines.wiring import Platform
 
 ALL_BUCKETS = range_tags(bucket_key(0), bucket_key(BUCKETS - 1))
 

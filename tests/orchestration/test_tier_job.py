@@ -34,7 +34,7 @@ def places(life: Life, memory: StoredMemory) -> tuple[bool, bool, bool]:
     """Whether its vector, its node and its archived text are there."""
     platform, owner = life.platform, memory.owner
     version = platform.authority.graphs().get(owner.key)
-    nodes = platform.graph.neighbourhood(owner, version, [memory.memory_id])[0] if version else []
+    nodes = platform.graph.nodes(owner, version) if version else []
     return (
         memory.entry_id in platform.vectors.entry_ids(owner),
         memory.memory_id in {node.node_id for node in nodes},

@@ -399,7 +399,8 @@ def of_others(world: World) -> dict[str, Any]:
         online[owner] = (
             sorted(world.vectors.entry_ids(owner)),
             person.graph_version,
-            world.graph.neighbourhood(owner, str(person.graph_version), [r["memory_id"] for r in world.rows(MEMORIES)]),
+            world.graph.nodes(owner, str(person.graph_version)),
+            world.graph.edges(owner, str(person.graph_version)),
             {key: world.cold.get(key) for key in world.cold.keys(cold_key(owner, "").removesuffix(".json.gz"))},
         )
     return {"rows": rows, "online": online, "hot": world.hot.get(TWIN, "person")}

@@ -233,7 +233,8 @@ class Stores:
         nodes: Iterable[GraphNode] = ()
         edges: Iterable[GraphEdge] = ()
         if person.graph_version is not None:
-            nodes, edges = self.graph.neighbourhood(owner, person.graph_version, [r.memory_id for r in rows])
+            nodes = self.graph.nodes(owner, person.graph_version)
+            edges = self.graph.edges(owner, person.graph_version)
         return View(
             {r.memory_id: (r.tier, r.summary, self._text(r)) for r in rows},
             frozenset(found),

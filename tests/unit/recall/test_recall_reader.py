@@ -333,6 +333,21 @@ def test_rows_are_read_once_per_epoch_by_any_process(world: World) -> None:
     assert world.authority.visible_reads == 2
 
 
+def test_a_graph_is_read_once_per_version(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    read = world.graph.edges
+    monkeypatch.setattr(world.graph, "edges", lambda owner, version: asked.append(version) or read(owner, version))
+    link = GraphEdge("late", "coupon", "causes", 0.9)
+    world.publish(SERVICE, edges=[link])
+    recall = world.recall()
+    one, again = (recall.recall("快递", tenant=ALICE.tenant, subject=ALICE.subject) for _ in range(2))
+    assert asked == ["g1"]
+    assert ids(one) == ids(again) == ["late", "coupon"]
+    world.publish(SERVICE)
+    assert ids(recall.recall("快递", tenant=ALICE.tenant, subject=ALICE.subject)) == ["late"]
+    assert asked == ["g1", "g2"]
+
+
 def test_rows_of_one_epoch_never_meet_the_person_of_another(world: World) -> None:
     world.publish(SERVICE)
     read, commits = world.authority.visible, [[make_memory("one", "快递一")], [make_memory("two", "快递二")]]
