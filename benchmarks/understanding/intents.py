@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks import machine
 from memory_pipelines.slices.intent.fit import Row, fit_model, labels_of
 from memory_pipelines.slices.intent.metrics import head_metrics, scope_metrics
-from memory_pipelines.slices.intent.predict import OUT_OF_SCOPE, IntentModel
+from memory_pipelines.slices.intent.model import OUT_OF_SCOPE, IntentModel
 
 KINDS: dict[str, tuple[str, ...]] = {"fast": (), "accurate": ("e5", "use")}
 FALLBACK = {"intent": OUT_OF_SCOPE, "action": "inform", "category": "chit_chat"}

@@ -48,8 +48,8 @@ def learn_intents(chosen: ModelSet, champion: str | None, train: Sequence[Row], 
     from memory_pipelines.slices.intent.fit import fit_model
     from memory_pipelines.slices.intent.labelled import all_labels, training_rows
     from memory_pipelines.slices.intent.metrics import better, evaluate
+    from memory_pipelines.slices.intent.model import ontology_labels
     from memory_pipelines.slices.intent.plots import class_table, confusion
-    from memory_pipelines.slices.intent.predict import ontology_labels
     from memory_pipelines.slices.resources import read_yaml
 
     listed = load_model(chosen)

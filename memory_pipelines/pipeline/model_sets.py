@@ -21,7 +21,8 @@ from memory_pipelines.slices.emotion.words import load_lexicon
 from memory_pipelines.slices.entities.find import label_entities
 from memory_pipelines.slices.entities.tagger import Tagger
 from memory_pipelines.slices.intent.files import from_body, load_model
-from memory_pipelines.slices.intent.predict import IntentModel, label_intents
+from memory_pipelines.slices.intent.model import IntentModel
+from memory_pipelines.slices.intent.predict import label_intents
 from memory_pipelines.slices.labelled import EMOTION, ENTITIES, INTENT
 from memory_pipelines.slices.resources import label_files
 from memory_pipelines.stores.registry import ModelRow

@@ -15,7 +15,7 @@ from memory_pipelines.models.sets import parted
 from memory_pipelines.pipeline.daily import Step
 from memory_pipelines.pipeline.model_sets import emotion_step, entity_step, intent_step
 from memory_pipelines.pipeline.trained import import_labels, train
-from memory_pipelines.slices.intent.predict import OUT_OF_SCOPE
+from memory_pipelines.slices.intent.model import OUT_OF_SCOPE
 from memory_pipelines.slices.labelled import EMOTION, ENTITIES, INTENT, parts
 from memory_pipelines.stores.base import Replace
 from memory_pipelines.tables import EXCHANGES, LABELLED

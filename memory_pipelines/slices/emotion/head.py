@@ -8,7 +8,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -17,13 +17,11 @@ from numpy.typing import NDArray
 from memory_pipelines.errors import IntegrityError
 from memory_pipelines.models.base import Embedder
 from memory_pipelines.models.embeddings import E5, E5_AND_USE, E5_SHARE, USE, SideBySide, local_embedder
+from memory_pipelines.slices.emotion.fast import Fast
 from memory_pipelines.slices.intent.features import BUCKETS, Features, extract
 from memory_pipelines.slices.intent.vectors import Landmarks, Part
 from memory_pipelines.slices.language import MAX_CHARS, simplified
 from memory_pipelines.slices.resources import data_folder
-
-if TYPE_CHECKING:
-    from memory_pipelines.slices.emotion.score import Fast
 
 ONE = 1 << 14
 """Features are whole multiples of 1/ONE, weights too."""
@@ -54,7 +52,7 @@ class Head:
     prior: float
     kernel: Landmarks | None = None
 
-    def apply(self, texts: Sequence[str], fast: "Sequence[Fast]") -> tuple[list[float], list[Mapping[str, float]]]:
+    def apply(self, texts: Sequence[str], fast: Sequence[Fast]) -> tuple[list[float], list[Mapping[str, float]]]:
         """Score in [-1, 1] (4 digits) of each text, and its weight of each emotion (4 digits).
 
         Raises IntegrityError if the embedder installed is another than the head was trained on."""
@@ -115,7 +113,7 @@ def _integers(values: NDArray[np.floating]) -> Integers:
     return found
 
 
-def lexical(fast: "Sequence[Fast]") -> Floats:
+def lexical(fast: Sequence[Fast]) -> Floats:
     """The features (texts, LEXICAL) that the fast scorer gives: the lexicon's value and the blended score."""
     rows = [(round(item.reading.value, 4), item.score) for item in fast]
     return np.array(rows, dtype=np.float64).reshape(-1, LEXICAL)

@@ -1,7 +1,7 @@
 """Step 3: emotion of each exchange, a score in [-1, 1] and a label with strength.
 
 Belongs here: which scorer a model set means, and how a score becomes a label. Does not belong here: the lexicon's
-rules (``words``), the trained head (``head``), or what an emotion means for impact.
+rules (``words``), the fast score (``fast``), the trained head (``head``), or what an emotion means for impact.
 
 Three scorers: rules 1, the lexicon alone; rules 2 without a head ("fast"), a larger lexicon blended with VADER (Hutto
 & Gilbert 2014) for English; rules 2 with a head ("accurate"), a linear model over frozen sentence embeddings and the
@@ -12,24 +12,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from memory_pipelines import tables
-from memory_pipelines.slices.emotion.words import FAULT, JOY, Lexicon, Reading, load_lexicon, read
+from memory_pipelines.slices.emotion.fast import fast
+from memory_pipelines.slices.emotion.head import Head, read_head
+from memory_pipelines.slices.emotion.words import FAULT, JOY, Lexicon, Reading, load_lexicon
 from memory_pipelines.slices.labels import label_table, own_texts
-from memory_pipelines.slices.language import detect
 from memory_pipelines.slices.resources import Named, label_files
-
-if TYPE_CHECKING:
-    from memory_pipelines.slices.emotion.head import Head
 
 NEUTRAL = "neutral"
 MEDIUM, HIGH = 0.4, 0.65
 FAINT = 0.1
 """The accurate scorer's scores below this are none."""
-VADER_CHARS = 5000
 
 _LETTERS = re.compile(r"[^\W\d_]")
 _TOKEN = re.compile(r"\[[a-z_]+(?::[0-9a-z]+)?\]")
@@ -43,40 +39,12 @@ class EmotionLabel:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fast:
-    """What the fast scorer finds in one text; ``score`` is the lexicon's value, blended with VADER's in English."""
-
-    reading: Reading
-    score: float
-
-
-def fast(text: str, lexicon: Lexicon) -> Fast:
-    """Lexicon, and for English without mockery the mean of it and VADER's compound score; 4 digits."""
-    reading = read(text, lexicon)
-    value = reading.value
-    if lexicon.revision > 1 and not reading.mocked and detect(reading.plain) == "en":
-        value = (value + _vader(lexicon.muted).polarity_scores(reading.plain[:VADER_CHARS])["compound"]) / 2
-    return Fast(reading, round(value, 4))
-
-
-@cache
-def _vader(muted: frozenset[str]) -> Any:
-    """VADER without the words that are none of feeling in a service's mouth."""
-    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
-
-    analyzer = SentimentIntensityAnalyzer()
-    for word in muted:
-        analyzer.lexicon.pop(word, None)
-    return analyzer
-
-
 @dataclass(frozen=True)
 class Scorer:
     """A lexicon and, for the accurate scorer, a head."""
 
     lexicon: Lexicon
-    head: "Head | None" = None
+    head: Head | None = None
 
     def labels(self, texts: Sequence[str]) -> list[EmotionLabel]:
         """Emotion of each text, in order; a text's label does not depend on the others.
@@ -98,11 +66,7 @@ def load_scorer(model_set: Named) -> Scorer:
     """The scorer of a model set. Raises SettingError if there is no such set, IntegrityError for a broken head."""
     files = label_files(model_set, "emotion")
     lexicon = load_lexicon(*(files[name] for name in ("lexicon", "more") if name in files))
-    if "head" not in files:
-        return Scorer(lexicon)
-    from memory_pipelines.slices.emotion.head import read_head
-
-    return Scorer(lexicon, read_head(files["head"]))
+    return Scorer(lexicon, read_head(files["head"]) if "head" in files else None)
 
 
 def scores(texts: Sequence[str], model_set: Named = "base-1") -> list[EmotionLabel]:

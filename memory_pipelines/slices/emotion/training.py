@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from memory_pipelines.errors import SettingError
 from memory_pipelines.models.embeddings import E5, E5_AND_USE, USE, local_embedder
 from memory_pipelines.slices.emotion import kernel
+from memory_pipelines.slices.emotion.fast import fast
 from memory_pipelines.slices.emotion.head import LEXICAL, ONE, Floats, Head, lexical, readable, shared_embedder
-from memory_pipelines.slices.emotion.score import NEUTRAL, fast
+from memory_pipelines.slices.emotion.score import NEUTRAL
 from memory_pipelines.slices.emotion.words import load_lexicon
 from memory_pipelines.slices.intent.features import BUCKETS, Features, extract
 from memory_pipelines.slices.intent.vectors import encoded

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from memory_pipelines.errors import IntegrityError
 from memory_pipelines.model import canonical_json
 from memory_pipelines.slices.intent.features import BUCKETS
-from memory_pipelines.slices.intent.predict import HEADS, IntentModel, ontology_labels
+from memory_pipelines.slices.intent.model import HEADS, IntentModel, ontology_labels
 from memory_pipelines.slices.intent.vectors import Landmarks, Part
 from memory_pipelines.slices.resources import Named, data_folder, label_files, read_yaml
 

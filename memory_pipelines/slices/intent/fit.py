@@ -20,7 +20,7 @@ from memory_pipelines.errors import InputError
 from memory_pipelines.model import stable_hash
 from memory_pipelines.models.base import Vectors
 from memory_pipelines.slices.intent.features import BUCKETS, Features, extract
-from memory_pipelines.slices.intent.predict import HEADS, OUT_OF_SCOPE, IntentModel, integer_scores, norms
+from memory_pipelines.slices.intent.model import HEADS, OUT_OF_SCOPE, IntentModel, integer_scores, norms
 from memory_pipelines.slices.intent.vectors import SIMILAR, Landmarks, Part, encoded, quantised, similarities
 
 FOLDS = 5

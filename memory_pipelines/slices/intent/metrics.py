@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_pipelines.slices.intent.fit import Row
-from memory_pipelines.slices.intent.predict import HEADS, OUT_OF_SCOPE, IntentLabel, IntentModel
+from memory_pipelines.slices.intent.model import HEADS, OUT_OF_SCOPE, IntentLabel, IntentModel
 
 ECE_SLACK = 0.02
 """By so much a challenger's calibration error may exceed the champion's: less is noise of the hold-out."""

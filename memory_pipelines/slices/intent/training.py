@@ -16,7 +16,7 @@ from memory_pipelines.slices.intent.examples import ONTOLOGY, examples_hash, loa
 from memory_pipelines.slices.intent.files import save
 from memory_pipelines.slices.intent.fit import fit_model
 from memory_pipelines.slices.intent.metrics import evaluate
-from memory_pipelines.slices.intent.predict import IntentModel, ontology_labels
+from memory_pipelines.slices.intent.model import IntentModel, ontology_labels
 from memory_pipelines.slices.resources import data_folder, read_yaml
 
 KINDS: dict[str, tuple[str, ...]] = {"fast": (), "accurate": ("e5", "use")}

@@ -70,7 +70,7 @@ def test_labels_are_in_range_and_texts_without_letters_are_the_fast_scorers(scor
 def test_a_model_set_with_a_head_labels_with_it(monkeypatch: pytest.MonkeyPatch, head: Head) -> None:
     files = {"lexicon": LEXICON[0], "more": LEXICON[1], "head": "trained"}
     monkeypatch.setattr(emotion, "label_files", lambda model_set, step: files)
-    monkeypatch.setattr(emotion_head, "read_head", {"trained": head}.__getitem__)
+    monkeypatch.setattr(emotion, "read_head", {"trained": head}.__getitem__)
     assert emotion.load_scorer.__wrapped__("any").head is head
 
 

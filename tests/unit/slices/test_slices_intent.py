@@ -11,7 +11,7 @@ from memory_pipelines.errors import SettingError
 from memory_pipelines.slices.intent import predict as intent
 from memory_pipelines.slices.intent.features import BUCKETS, extract
 from memory_pipelines.slices.intent.files import load_model
-from memory_pipelines.slices.intent.predict import IntentLabel, probabilities
+from memory_pipelines.slices.intent.model import IntentLabel, probabilities
 
 FAST, ACCURATE = "base-2", "accurate-2"
 CASES = [
@@ -145,7 +145,7 @@ def test_labels_do_not_depend_on_the_batch(texts: list[str], seed: object) -> No
 def test_chunks_change_nothing(model_set: str, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [case[0] for case in CASES] * 3
     whole = load_model(model_set).classify(texts)
-    monkeypatch.setattr("memory_pipelines.slices.intent.predict._CHUNK_CHARS", 20)
+    monkeypatch.setattr("memory_pipelines.slices.intent.model._CHUNK_CHARS", 20)
     assert load_model(model_set).classify(texts) == whole
 
 

@@ -13,8 +13,8 @@ from memory_pipelines.slices.intent.examples import load_examples
 from memory_pipelines.slices.intent.files import from_body, load_model, to_body
 from memory_pipelines.slices.intent.fit import Row, blend, fit_model, labels_of, scope_threshold
 from memory_pipelines.slices.intent.metrics import better, calibration_error, head_metrics, scope_metrics
+from memory_pipelines.slices.intent.model import HEADS, OUT_OF_SCOPE, IntentLabel, IntentModel, ontology_labels
 from memory_pipelines.slices.intent.plots import class_table, confusion
-from memory_pipelines.slices.intent.predict import HEADS, OUT_OF_SCOPE, IntentLabel, IntentModel, ontology_labels
 from memory_pipelines.slices.intent.training import FILES, KINDS, train
 from memory_pipelines.slices.resources import read_yaml
 
