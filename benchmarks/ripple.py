@@ -15,11 +15,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 
 import numpy as np
 
 from benchmarks.machine import describe, line
+from benchmarks.stores.asking import AS_OF
 from benchmarks.stores.people import Subject, state
 from benchmarks.stores.site import Site, embedded, real
 from memory_pipelines.pipeline.ripples import EQUAL
@@ -29,7 +29,6 @@ from memory_pipelines.stores.base import Graph
 from memory_pipelines.stores.ripple import MAX_ANCHORS
 
 SEED = 7
-AS_OF = datetime(5000, 1, 1, tzinfo=UTC)
 MATCH = 0.9
 SITES: dict[str, Callable[[], AbstractContextManager[Site]]] = {"embedded": embedded, "real": real}
 

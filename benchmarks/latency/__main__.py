@@ -17,8 +17,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -26,9 +24,9 @@ import numpy as np
 from benchmarks.latency.legs import PARTS, Parts
 from benchmarks.latency.load import PERCENTILES, one_by_one, open_loop, percentiles, throughput
 from benchmarks.machine import describe, line
-from benchmarks.stores.people import SENTENCES, THINGS, Directions, Subject, state
+from benchmarks.stores.asking import AS_OF, Given, asked
+from benchmarks.stores.people import Subject, state
 from benchmarks.stores.site import embedded_platform
-from memory_pipelines.models.base import Embedder, Kind, Unrelated, Vectors
 from memory_pipelines.pipeline.packs import pack_owners
 from memory_pipelines.recall import Recall
 from memory_pipelines.recall.source import hot_name
@@ -37,26 +35,8 @@ from memory_pipelines.wiring import Platform
 SEED = 7
 QUERIES = 200
 NO_BUDGET = 1_000_000
-AS_OF = datetime(5000, 1, 1, tzinfo=UTC)
-"""After the last memory of 100,000 a week apart: a recall uses all of them, where one of today would hide most."""
 FIRST_CALLS = 20
 """Recalls by new readers: each loads the pack."""
-
-
-class Given:
-    """An embedder whose vectors cost nothing: a direction for each text."""
-
-    def __init__(self, shipped: Embedder) -> None:
-        self.model_id, self.dimension, self.digest = shipped.model_id, shipped.dimension, shipped.digest
-        self.unrelated = Unrelated(0.0, self.dimension**-0.5)
-        self._known: dict[str, Any] = {}
-        self._draw = Directions(self.dimension, SEED)
-
-    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
-        for text in texts:
-            if text not in self._known:
-                self._known[text] = self._draw([text])[0]
-        return np.stack([self._known[text] for text in texts])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,8 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(line(describe()), flush=True)
     changed = {} if chosen.pack_bytes is None else {"pack_bytes": chosen.pack_bytes}
     with embedded_platform(**changed) as platform:
-        platform.__dict__["embedder"] = Given(platform.embedder)
-        queries = _queries(chosen.queries)
+        shipped = platform.embedder
+        platform.__dict__["embedder"] = Given(shipped.dimension, SEED, shipped.model_id, shipped.digest)
+        queries = asked(chosen.queries, SEED)
         for size in chosen.sizes:
             person = _publish(platform, size)
             if "stores" in chosen.through:  # before there is a pack: a reader would take it from the hot store
@@ -113,18 +94,6 @@ def _publish(platform: Platform, size: int) -> Subject:
 def _pack(platform: Platform, person: Subject) -> None:
     done = pack_owners(platform, [person.owner.key])
     print(f"the pack has {done.bytes / 1e6:.2f} MB, {done.left_out} memories left out", flush=True)
-
-
-def _queries(count: int) -> list[str]:
-    draw = Random(SEED)
-    found = []
-    for _ in range(count):
-        language = draw.choice(("zh", "en"))
-        said = draw.choice(SENTENCES[language]).format(
-            thing=draw.choice(THINGS[language]), number=draw.randint(2, 9999)
-        )
-        found.append(said[: draw.randint(8, 60)])
-    return found
 
 
 def _best(platform: Platform, way: str, person: Subject, queries: Sequence[str]) -> list[set[str]]:

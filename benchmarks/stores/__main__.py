@@ -9,9 +9,9 @@ memory, a memory in 20 cold; random vectors of the shipped embedder's dimension 
 is not counted. They are written by the product's publisher and adapters, bucket by bucket, in the publisher's batches
 of 2,000 memories, by one process into empty stores; then 1 % of the persons are published changed (one memory more,
 new scores of a tenth, so a graph anew). A store's rate counts the seconds in its adapter's calls alone, the
-publisher's all. A batch lasts from its first look at the pointers to its last transaction. Reads are what a recall
-calls, of persons drawn by how much they have, one caller, right after writing. ``--servers real``: those of ``make
-test-servers``, with TLS and passwords, on the same machine. One run.
+publisher's all. A batch lasts from its first look at the pointers to its last transaction. Reads are whole recalls
+without packs, and what a recall calls, of persons drawn by how much they have, one caller, right after writing.
+``--servers real``: those of ``make test-servers``, with TLS and passwords, on the same machine. One run.
 """
 
 import argparse

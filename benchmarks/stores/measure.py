@@ -8,16 +8,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.stores.asking import AS_OF, Given, asked
 from benchmarks.stores.meter import EMBED, Meter
 from benchmarks.stores.people import Directions, Subject, state, subjects
 from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, VectorStore
 
 if TYPE_CHECKING:
+    from memory_pipelines.recall import Recall
     from memory_pipelines.stores.publish import OwnerState
     from memory_pipelines.stores.relational import PostgresAuthority
 
@@ -158,7 +161,9 @@ def _count(units: dict[str, int], states: "Sequence[OwnerState]") -> None:
 
 
 def reads(stores: Stores, people: Sequence[Subject], embed: Directions) -> dict[str, Any]:
-    """The calls of a recall, of persons drawn by how much they have: median and 95th percentile in milliseconds."""
+    """Recalls and the calls of one, of persons drawn by how much they have: median and 95th percentile in milliseconds.
+
+    A recall's query has its vector already; there is no pack, so all is read from the stores."""
     from memory_pipelines.recall.dense import OVERFETCH
     from memory_pipelines.recall.legs import DEPTH
     from memory_pipelines.recall.pack import dump
@@ -168,9 +173,15 @@ def reads(stores: Stores, people: Sequence[Subject], embed: Directions) -> dict[
 
     chosen = Random(SEED).choices(people, [subject.memories for subject in people], k=READS)
     clock = _Readings()
+    recall = _recall(stores)
+    known: set[Subject] = set()
     rows = joined = 0
-    for subject in chosen:
+    for subject, query in zip(chosen, asked(len(chosen), SEED), strict=True):
         owner = subject.owner
+        ask = partial(recall.recall, query, tenant=owner.tenant, subject=owner.subject, as_of=AS_OF)
+        for name in ("recall, again",) if subject in known else ("recall, the person's first", "recall, again"):
+            clock.call(name, ask)
+        known.add(subject)
         person = clock.call("authority.person", stores.authority.person, owner)
         visible = clock.call("authority.visible", stores.authority.visible, owner)
         [vector] = embed(["a question"])
@@ -187,6 +198,16 @@ def reads(stores: Stores, people: Sequence[Subject], embed: Directions) -> dict[
         rows += len(visible)
     sizes = {"rows_read": rows / len(chosen), "edges_read": joined / len(chosen)}
     return {name: spread(times) for name, times in clock.seconds.items()} | sizes
+
+
+def _recall(stores: Stores) -> "Recall":
+    """A reader without packs."""
+    from memory_pipelines.clock import SystemClock
+    from memory_pipelines.recall import Recall
+    from memory_pipelines.settings import Settings
+
+    adapters = (stores.authority, stores.vectors, stores.graph, stores.hot, stores.cold)
+    return Recall(*adapters, Given(stores.dimension, SEED), SystemClock(), Settings().token_budget)
 
 
 class _Readings:

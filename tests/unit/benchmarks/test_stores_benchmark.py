@@ -102,8 +102,9 @@ def test_every_step_of_the_protocol_that_happened_was_timed(measured: tuple[meas
 def test_reads_are_those_of_a_recall(measured: tuple[measure.Stores, dict[str, Any]]) -> None:
     _, figures = measured
     reads = figures["reads"]
-    for name in ("authority.visible", "vectors.search", "graph.edges", "hot.get"):
+    for name in ("recall, again", "authority.visible", "vectors.search", "graph.edges", "hot.get"):
         assert reads[name]["n"] == measure.READS
+    assert 1 < reads["recall, the person's first"]["n"] <= measure.READS
     assert reads["rows_read"] > 1
     assert reads["edges_read"] > 1
 
