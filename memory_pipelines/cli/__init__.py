@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memory_pipelines.cli import admission, keys, labels, landing, sample, session, stores
+from memory_pipelines.cli.terminal import printable
 from memory_pipelines.errors import InputError, MemoryPipelinesError
 from memory_pipelines.model import iso, utc
 from memory_pipelines.settings import Settings, documented
@@ -48,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--subject", required=True, help="u:<user id> or d:<device fingerprint>")
     command.add_argument("--tenant", help="default: the tenant of the settings")
     command.add_argument("--as-of", type=_instant, help="RFC 3339 instant; default: now")
-    command.add_argument("--limit", type=int, default=15)
+    command.add_argument("--limit", type=int, default=15, help="memories at most, 1 to 15")
     command.add_argument("--format", choices=("text", "json", "prompt"), default="text")
     command.set_defaults(run=_recall)
 
@@ -116,8 +117,8 @@ def _plain(value: object) -> str:
 def print_answer(answer: Any) -> None:
     """One line per memory, and why it is there below it."""
     for item in answer.items:
-        print(f"- {item.memory.occurred_at:%Y-%m-%d}  {item.memory.summary}")
-        print(f"    {item.why}")
+        print(f"- {item.memory.occurred_at:%Y-%m-%d}  {printable(item.memory.summary)}")
+        print(f"    {printable(item.why)}")
     if not answer.items:
         print("nothing is remembered")
     if answer.missing:
@@ -162,6 +163,9 @@ def _roll_back(arguments: argparse.Namespace) -> int:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
+    from memory_pipelines.admission.ontology import profile as scenario_profile
+    from memory_pipelines.lifecycle.tiers import profile as life_profile
+    from memory_pipelines.models.sets import load_model_set
     from memory_pipelines.wiring import connect
 
     settings = Settings.load()
@@ -172,6 +176,10 @@ def _doctor(arguments: argparse.Namespace) -> int:
     failures = 0
     with connect(progress=print) as platform:
         checks: dict[str, Callable[[], str]] = {
+            "model set": lambda: load_model_set(settings.model_set, settings.home_path).name,
+            "scenario": lambda: scenario_profile(settings.scenario).name,
+            "profile": lambda: f"cold after {life_profile(settings.profile).warm_to_cold.days} days",
+            "keys": lambda: f"{platform.keyring.check().keys} keys",
             "lake": lambda: _landed_through(platform),
             "relational": lambda: f"{platform.authority.counts()}",
             "vector": lambda: f"{platform.vectors.count()} entries",

@@ -6,6 +6,7 @@ Belongs here: their arguments and printing. Does not belong here: anything anoth
 import argparse
 from typing import Any
 
+from memory_pipelines.cli.terminal import WIDEST, printable
 from memory_pipelines.errors import InputError
 
 
@@ -31,14 +32,14 @@ def _decisions(arguments: argparse.Namespace) -> int:
     with connect() as platform:
         found = query_decisions(platform, arguments.query)
     rows = [found.column_names, *([_cell(v) for v in row.values()] for row in found.to_pylist())]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(found.column_names))]
+    widths = [min(WIDEST, max(len(row[i]) for row in rows)) for i in range(len(found.column_names))]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     return 0
 
 
 def _cell(value: object) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else "" if value is None else str(value)
+    return f"{value:.4f}" if isinstance(value, float) else "" if value is None else printable(str(value))
 
 
 def _explain(arguments: argparse.Namespace) -> int:
@@ -58,7 +59,8 @@ def _explain(arguments: argparse.Namespace) -> int:
     if not found:
         raise InputError("no decision was made on such a memory")
     for number, item in enumerate(found):
-        print(("\n" if number else "") + "\n".join(explain(item.decision, item.memory, item.places)))
+        lines = explain(item.decision, item.memory, item.places)
+        print(("\n" if number else "") + "\n".join(printable(line) for line in lines))
     return 0
 
 
@@ -70,5 +72,5 @@ def _explain_impact(start: str) -> int:
         found = explain_impacts(platform, start)
     for number, item in enumerate(found):
         print(("\n" if number else "") + f"{item.exchange_id}  {item.occurred_at:%Y-%m-%d}  {item.stage}")
-        print("\n".join(f"  {line}" for line in item.lines))
+        print("\n".join(f"  {printable(line)}" for line in item.lines))
     return 0

@@ -51,6 +51,8 @@ def _note(arguments: argparse.Namespace) -> int:
             "occurred_at": iso(platform.clock.now()),
         }
         turns = _rows() if arguments.text is None else [said]
+        if not any(str(turn.get("text") or "").strip() for turn in turns):
+            raise InputError("there is nothing to note: no turn has a text")
         noted = platform.session.note(turns, tenant=arguments.tenant or platform.settings.tenant, subject=subject)
     print(f"{len(noted.turn_ids)} turns noted, {noted.new} of them new")
     for rule, number in sorted(noted.filtered.items()):

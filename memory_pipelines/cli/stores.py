@@ -6,6 +6,8 @@ Belongs here: their arguments and printing. Does not belong here: anything anoth
 import argparse
 from typing import Any
 
+from memory_pipelines.cli.terminal import printable
+
 
 def add_commands(commands: Any) -> None:
     """Add the commands to the sub-parsers of ``memory-pipelines``."""
@@ -49,9 +51,8 @@ def _stores(arguments: argparse.Namespace) -> int:
     with connect() as platform:
         if arguments.action in ("check", "repair"):
             found = (agreement.check if arguments.action == "check" else agreement.repair)(platform)
-            for row in found.rows():
-                print("  ".join(f"{value:>10}" if i else f"{value:<12}" for i, value in enumerate(row.values())))
-            print(f"{'':<12}     missing       extra       right        lost")
+            for row in ("store", "missing", "extra", "put right", "lost"), *(row.values() for row in found.rows()):
+                print("  ".join(f"{value:>10}" if i else f"{value:<12}" for i, value in enumerate(row)))
             return 0 if found.whole or (arguments.action == "repair" and not found.lost.total()) else 1
         if arguments.action == "recover":
             ended = recovery.recover(platform)
@@ -76,7 +77,7 @@ def _ripple(arguments: argparse.Namespace) -> int:
         owner = Owner(arguments.tenant or platform.settings.tenant, known_subject(arguments.subject))
         found = ripples.both(platform, owner, dict.fromkeys(arguments.memory, 1.0), platform.clock.now())
     for one in found:
-        print(f"{one.in_store:.4f}  {one.memory_id}  {one.summary}")
+        print(f"{one.in_store:.4f}  {one.memory_id}  {printable(one.summary)}")
     furthest = max((one.apart for one in found), default=0.0)
     print(f"{len(found)} memories; at most {furthest:.1e} from what recall computes")
     return 0 if furthest <= ripples.EQUAL else 1

@@ -10,6 +10,7 @@ from datetime import datetime
 
 import numpy as np
 
+from memory_pipelines.errors import InputError
 from memory_pipelines.model import Owner
 from memory_pipelines.recall.adjacency import Adjacency
 from memory_pipelines.recall.ripple import Field, Ripple
@@ -38,11 +39,14 @@ class Reached:
 def both(platform: Platform, owner: Owner, anchors: Mapping[str, float], as_of: datetime) -> list[Reached]:
     """Strongest first. ``anchors``: match in [0, 1] by memory id; one that the graph does not hold takes no part.
 
-    Empty for a person without a graph. Raises StoreUnavailableError."""
+    Empty for a person without a graph. Raises InputError for an id that is no memory of the person,
+    StoreUnavailableError."""
     person = platform.authority.person(owner)
+    snapshot = Snapshot(owner, platform.authority.visible(owner))
+    if unknown := sum(name not in snapshot.by_memory for name in anchors):
+        raise InputError(f"{unknown} of the memories are none of this person's")
     if person.graph_version is None:
         return []
-    snapshot = Snapshot(owner, platform.authority.visible(owner))
     usable = snapshot.usable(as_of, person.suppressed)
     ids = snapshot.memory_ids
     hidden = [ids[row] for row in np.flatnonzero(~usable).tolist()]

@@ -12,8 +12,8 @@ from datetime import datetime
 import numpy as np
 
 from memory_pipelines.clock import Clock
-from memory_pipelines.errors import PermanentError, StoreUnavailableError
-from memory_pipelines.model import Owner, Tier, micros, utc
+from memory_pipelines.errors import InputError, PermanentError, StoreUnavailableError
+from memory_pipelines.model import Owner, Tier, known_subject, micros, utc
 from memory_pipelines.models.base import Embedder
 from memory_pipelines.recall import dense, facts, fusion, noted, prompt, reach, reveal, selection, text, times
 from memory_pipelines.recall.answer import Answer, Explanation, Item, LegScore, Reasons, leg_scores
@@ -26,7 +26,7 @@ from memory_pipelines.recall.person import Subjects
 from memory_pipelines.recall.queries import QueryVectors
 from memory_pipelines.recall.ripple import Field, Ripple
 from memory_pipelines.recall.selection import MAX_ITEMS, Selection
-from memory_pipelines.recall.snapshot import Snapshot, validity
+from memory_pipelines.recall.snapshot import Snapshot, as_told, validity
 from memory_pipelines.recall.source import Source
 from memory_pipelines.recall.why import why
 from memory_pipelines.stores.base import (
@@ -131,16 +131,20 @@ class Recall:
     ) -> Answer:
         """The person's memories for ``query`` at ``as_of`` (aware; None: now): what had occurred and not expired.
 
-        Summaries, impacts and suppressions are today's: a past instant hides memories, it does not rewrite them.
-        At most ``limit`` items (15 at most), newest first; up to a third of them, one at least, may be turns that were
+        Summaries, impacts and suppressions are today's: a past instant hides memories, it does not rewrite them, but
+        that a fact which held then is told in the person's own words, not in a sentence that knows its end.
+        At most ``limit`` items (1 to 15), newest first; up to a third of them, one at least, may be turns that were
         just noted, and are in no memory yet. A blank query opens a session. A tenant or
-        subject without memories gets an answer without items. Raises StoreUnavailableError only if the
+        subject without memories gets an answer without items. Raises InputError where the subject has no prefix
+        (``u:``, ``d:``) or the limit is below 1, StoreUnavailableError only if the
         authority is down and no copy of the subject is at hand; other stores are named in ``missing``, and
         "relational" where links or a linked subject could not be read and are left out.
         """
+        if limit < 1:
+            raise InputError("a recall needs a limit of 1 or more")
         if not query.strip():
             return self.session_start(tenant=tenant, subject=subject, as_of=as_of, explain=explain)
-        scope = self._scope(Owner(tenant, subject), as_of, text.language(query))
+        scope = self._scope(Owner(tenant, known_subject(subject)), as_of, text.language(query))
         asked = text.well_formed(query[:MAX_QUERY])
         found, told = self._find(asked, scope), self._told(asked, scope, min(limit, MAX_ITEMS))
         chosen = selection.select(
@@ -158,7 +162,7 @@ class Recall:
         self, *, tenant: str, subject: str, as_of: datetime | None = None, explain: bool = False
     ) -> Answer:
         """What to know before the first word: the 3 most recent slices of high impact."""
-        scope = self._scope(Owner(tenant, subject), as_of, None)
+        scope = self._scope(Owner(tenant, known_subject(subject)), as_of, None)
         chosen = selection.session_start(scope.usable, scope.snapshot, budget=self._budget, cost=_cost(scope))
         return self._answer("", scope, _Found(), chosen, explain)
 
@@ -302,6 +306,7 @@ class Recall:
         memory = scope.snapshot.rows[row]
         if memory.tier == Tier.COLD and not memory.text:
             memory = replace(memory, text=self._source.cold_text(memory, scope.missing) or "")
+        memory = as_told(memory, scope.as_of, self._clock.now())
         reasons = Reasons(
             legs=tuple(view[row] for view in views.values() if row in view),
             relevance=found.relevance.get(row, 0.0),

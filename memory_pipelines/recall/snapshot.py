@@ -9,7 +9,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal, overload
@@ -222,6 +222,14 @@ def _places(packs: Sequence[Pack]) -> list[Ints]:
     for position, (_, _, number, row) in enumerate(sorted(keys)):
         places[number][row] = position
     return places
+
+
+def as_told(memory: StoredMemory, as_of: datetime, now: datetime) -> StoredMemory:
+    """The memory as it could be told at ``as_of``: the sentence of a fact that has ended since tells the end, so the
+    words in which it was said take its place."""
+    ended_since = memory.valid_to is not None and as_of < memory.valid_to <= now
+    words = one_line(memory.text) if ended_since else ""
+    return replace(memory, summary=words) if words else memory
 
 
 def validity(memory: StoredMemory, as_of: datetime) -> Validity:

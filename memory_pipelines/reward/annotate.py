@@ -101,8 +101,10 @@ def read_answers(file: Path) -> tuple[list[Annotation], list[tuple[int, str]]]:
                     faults.append((number, "tenant, subject and exchange_id must be there"))
                 elif found.setdefault(key, Annotation(*key, impact)).impact != impact:
                     faults.append((number, "an earlier row gives the same event another impact"))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{file.name} cannot be read as CSV in UTF-8 ({type(error).__name__})") from None
+    except OSError as error:
+        raise InputError(f"{file.name} cannot be read: {error.strerror or type(error).__name__}") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError(f"{file.name} is no CSV in UTF-8") from None
     return list(found.values()), faults
 
 

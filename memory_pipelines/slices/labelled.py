@@ -104,8 +104,10 @@ def _csv(file: Path) -> tuple[str, list[Cells]]:
             if missing:
                 raise InputError(f"{file.name}: columns are missing: {', '.join(missing)}")
             return kind, list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{file.name} cannot be read as CSV in UTF-8 ({type(error).__name__})") from None
+    except OSError as error:
+        raise InputError(f"{file.name} cannot be read: {error.strerror or type(error).__name__}") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError(f"{file.name} is no CSV in UTF-8") from None
 
 
 _NEEDED = {INTENT: ("text", "lang", "intent", "action"), EMOTION: ("text", "score")}

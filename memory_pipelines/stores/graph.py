@@ -187,6 +187,9 @@ class Neo4jGraph:
         import neo4j
         from neo4j import exceptions
 
+        # the driver takes a web address for another protocol of its own
+        if not self._url.startswith(("bolt", "neo4j")):
+            raise SettingError(f"{SETTING} is no URL of a Bolt server")
         try:
             if self._connected is None:
                 url = self._url

@@ -326,6 +326,7 @@ def test_an_unreachable_server_is_named_with_its_setting(owner: Owner) -> None:
     store.close()
 
 
-def test_a_wrong_url_is_a_setting_error() -> None:
+@pytest.mark.parametrize("url", ["nonsense://x", "http://localhost:7474", ""])
+def test_a_wrong_url_is_a_setting_error(url: str) -> None:
     with pytest.raises(SettingError, match="MEMORY_PIPELINES_NEO4J_URL"):
-        Neo4jGraph("nonsense://x", "neo4j", "secret").count()
+        Neo4jGraph(url, "neo4j", "secret").count()

@@ -15,7 +15,9 @@ from memory_pipelines.wiring import connect
 pytestmark = [pytest.mark.embedded, pytest.mark.slow]
 
 
-def test_a_home_is_kept_whole(house: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_home_is_kept_whole(
+    house: House, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     house.reset(WEEKS)
     with house.instance() as instance:
         house.main_job(instance)
@@ -30,6 +32,15 @@ def test_a_home_is_kept_whole(house: House, tmp_path: Path, capsys: pytest.Captu
     assert main(["stores", "check"]) == 0
     assert main(["ripple", anchor, "--tenant", person.tenant, "--subject", person.subject]) == 0
     assert anchor in capsys.readouterr().out
+    assert main(["ripple", "unknown", "--tenant", person.tenant, "--subject", person.subject]) == 1
+    assert "none of this person's" in capsys.readouterr().err
+    assert main(["doctor"]) == 0
+    with monkeypatch.context() as patched:
+        wrong = {"MODEL_SET": "nope", "SCENARIO": "nope", "PROFILE": "nope", "NEO4J_URL": "http://localhost:1"}
+        for name, value in wrong.items():
+            patched.setenv(f"MEMORY_PIPELINES_{name}", value)
+        assert main(["doctor"]) == 1
+    assert capsys.readouterr().out.count("FAULT") == len(wrong)
     # a vector and a graph are lost, and made again
     with house.platform() as platform:
         platform.vectors.delete([entry])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from recall_world import ALICE, NOW, Down, World, make_fact, make_memory
 
-from memory_pipelines.errors import StoreUnavailableError
+from memory_pipelines.errors import InputError, StoreUnavailableError
 from memory_pipelines.model import Owner
 from memory_pipelines.recall.source import PERSON, hot_name
 from memory_pipelines.stores.base import GraphEdge, cold_key
@@ -203,6 +203,36 @@ def test_the_current_value_wins_over_the_superseded_one(world: World) -> None:
     assert then.items[0].reasons.validity == "current"
 
 
+def test_a_past_instant_is_not_told_how_a_fact_ended(world: World) -> None:
+    """The gate's sentence of a fact that has ended says when: on the days before, nobody knew."""
+    fact = make_fact(
+        "old",
+        "The customer lived in Lisbon until 12 May 2024.",
+        "home_city",
+        "Lisbon",
+        text="I live in Lisbon",
+        language="en",
+        occurred_at=NOW - 90 * DAY,
+        valid_from=NOW - 90 * DAY,
+        valid_to=NOW - 20 * DAY,
+    )
+    ahead = replace(fact, memory_id="ahead", summary="The customer is in Lisbon until July.", valid_to=NOW + 20 * DAY)
+    world.publish([fact, ahead])
+    told = {at: world.ask("Lisbon", as_of=NOW - at * DAY).items for at in (0, 10, 20, 21, 80)}
+    for at, items in told.items():
+        summaries = {item.memory.memory_id: item.memory.summary for item in items}
+        assert summaries["old"] == ("I live in Lisbon" if at > 20 else fact.summary)
+        assert summaries["ahead"] == ahead.summary
+
+
+@pytest.mark.parametrize("wrong", [{"limit": 0}, {"limit": -1}, {"subject": "alice"}, {"subject": "u:"}])
+@pytest.mark.parametrize("query", ["快递", ""])
+def test_a_call_that_can_find_nothing_is_refused(world: World, wrong: dict[str, Any], query: str) -> None:
+    world.publish(SERVICE)
+    with pytest.raises(InputError):
+        world.ask(query, **wrong)
+
+
 def test_expired_and_later_memories_are_not_recalled(world: World) -> None:
     world.publish(
         [
@@ -390,7 +420,7 @@ def test_rows_that_a_broken_authority_mixes_in_are_dropped(world: World) -> None
     assert ids(world.ask("快递")) == ["late"]
 
 
-@pytest.mark.parametrize(("tenant", "subject"), [("acme", "u:nobody"), ("none", "u:alice"), ("", "")])
+@pytest.mark.parametrize(("tenant", "subject"), [("acme", "u:nobody"), ("none", "u:alice"), ("", "u:alice")])
 @pytest.mark.parametrize("query", ["快递", ""])
 def test_an_unknown_person_gets_an_empty_answer(world: World, tenant: str, subject: str, query: str) -> None:
     world.publish(SERVICE)

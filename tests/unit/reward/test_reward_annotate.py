@@ -79,7 +79,7 @@ def test_faulty_answers_are_told_and_the_others_kept(tmp_path: Path) -> None:
     assert not is_annotations(answered(tmp_path / "b.csv").with_name("c.csv"))
     (tmp_path / "d.csv").write_bytes(b"\xff\xfe\x00")
     assert not is_annotations(tmp_path / "d.csv")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="no CSV in UTF-8"):
         read_answers(tmp_path / "d.csv")
 
 
