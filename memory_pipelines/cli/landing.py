@@ -17,6 +17,9 @@ from memory_pipelines.settings import Settings
 if TYPE_CHECKING:
     from memory_pipelines.landing.preview import Preview
 
+MOST_NAMED = 10
+"""Files that are named of those that no reader is for."""
+
 
 def add_commands(commands: Any) -> None:
     """Add the commands to the sub-parsers of ``memory-pipelines``."""
@@ -81,6 +84,7 @@ def _import_files(arguments: argparse.Namespace) -> int:
 
     with connect() as platform:
         results = files.land(platform, arguments.paths, print, arguments.mapping)
+        _print_passed_over(arguments.paths)
         print(f"{len(platform.ledger.touched_days())} days wait for the day job")
     return _report([result.error for result in results])
 
@@ -113,9 +117,18 @@ def _look(arguments: argparse.Namespace) -> int:
     for found in files.look(settings, arguments.paths, datetime.now(UTC), engine, arguments.mapping):
         print_preview(found)
         faults += bool(found.fault)
+    _print_passed_over(arguments.paths)
     if engine is None:
         print("(no ledger answers: what is known, new or grown cannot be told)")
     return 1 if faults else 0
+
+
+def _print_passed_over(places: Sequence[str]) -> None:
+    from memory_pipelines.landing.sources import passed_over
+
+    if names := passed_over(places):
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        print(f"no log files, left alone: {', '.join(names[:MOST_NAMED])}{more}")
 
 
 def print_preview(found: "Preview") -> None:

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from memory_pipelines.errors import InputError, StoreUnavailableError
+from memory_pipelines.landing.mapping import FILE_NAME as MAPPING
 from memory_pipelines.landing.readers import HEAD, SUFFIXES
 from memory_pipelines.model import stable_hash
 from memory_pipelines.settings import Settings
@@ -246,12 +247,33 @@ def log_files(folder: Path) -> list[Path]:
 
     Hidden ones are none, nor is what lies in a folder ``truth`` beside a folder ``logs``, where the simulator keeps
     the answers to its logs."""
-    return _look_through(folder)[0]
+    return _look_through(folder).files
 
 
-def _look_through(folder: Path) -> tuple[list[Path], list[Path]]:
-    """The log files below a folder, and the folders that cannot be listed. Links to folders are not followed."""
-    files, closed = list[Path](), list[Path]()
+def passed_over(places: Iterable[str | Path]) -> list[str]:
+    """Names of what lies in the folders among ``places`` and is no log file: no reader is for its suffix, or it is no
+    file. Hidden ones, mappings and the simulator's answers are not listed."""
+    folders = [Path(os.path.expanduser(str(place))) for place in places if not str(place).startswith(S3)]
+    return [
+        shown(path.relative_to(folder).as_posix())
+        for folder in folders
+        if os.path.isdir(folder)
+        for path in _look_through(folder).others
+    ]
+
+
+@dataclass(frozen=True)
+class _Contents:
+    """Of a folder: log files, folders that cannot be listed, and what else lies there; each in order of paths."""
+
+    files: list[Path]
+    closed: list[Path]
+    others: list[Path]
+
+
+def _look_through(folder: Path) -> _Contents:
+    """What lies below a folder. Links to folders are not followed."""
+    files, closed, others = list[Path](), list[Path](), list[Path]()
 
     def note(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError | NotADirectoryError):  # gone meanwhile
@@ -259,9 +281,10 @@ def _look_through(folder: Path) -> tuple[list[Path], list[Path]]:
 
     for place, folders, names in os.walk(folder, onerror=note):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found = (Path(place, name) for name in names if _is_log(name) and not name.startswith("."))
-        files += [path for path in found if os.path.isfile(path) and not _is_truth(path, folder)]
-    return sorted(files), sorted(closed)
+        for path in (Path(place, name) for name in names if not name.startswith(".") and name != MAPPING):
+            if not _is_truth(path, folder):
+                (files if _is_log(path.name) and os.path.isfile(path) else others).append(path)
+    return _Contents(sorted(files), sorted(closed), sorted(others))
 
 
 def _is_log(name: str) -> bool:
@@ -308,9 +331,9 @@ def _local(text: str) -> list[Source]:
 def _below(folder: Path) -> list[Source]:
     """The log files of a folder. A folder that cannot be listed is a source that cannot be read: nobody shall think
     that there is nothing in it."""
-    files, closed = _look_through(folder)
-    return [local_source(file, folder) for file in files] + [
-        replace(local_source(place, folder), asked=True) for place in closed
+    found = _look_through(folder)
+    return [local_source(file, folder) for file in found.files] + [
+        replace(local_source(place, folder), asked=True) for place in found.closed
     ]
 
 

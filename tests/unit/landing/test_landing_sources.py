@@ -18,7 +18,7 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from memory_pipelines.errors import InputError
 from memory_pipelines.landing import sources
 from memory_pipelines.landing.land import land_file
-from memory_pipelines.landing.sources import NoSourceError, find, local_source, log_files
+from memory_pipelines.landing.sources import NoSourceError, find, local_source, log_files, passed_over
 from memory_pipelines.settings import Settings
 from memory_pipelines.slices.clean import clean_turns
 from memory_pipelines.stores import database
@@ -82,12 +82,15 @@ def test_a_folder_gives_its_logs_whatever_their_compression(tmp_path: Path) -> N
         "n.md",
         "m.jsonl.bz2",
         "k.zst",
+        "mapping.yaml",
     ):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"{}")
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere")
     found = find([tmp_path], no_store)
     assert [source.name for source in found] == ["a/x.CSV.GZ", "a/y.parquet", "b.jsonl"]
+    assert passed_over([tmp_path, tmp_path / "b.jsonl"]) == ["gone.jsonl", "k.zst", "m.jsonl.bz2", "n.md"]
     assert [source.file_name for source in found] == ["x.CSV", "y.parquet", "b.jsonl"]
     assert [source.seekable for source in found] == [False, True, True]
 
