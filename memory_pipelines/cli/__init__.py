@@ -45,7 +45,10 @@ def _parser() -> argparse.ArgumentParser:
     admission.add_commands(commands)
 
     command = commands.add_parser("recall", help="what is remembered of a person")
-    command.add_argument("query", help="the question; empty for the start of a session")
+    command.add_argument(
+        "query",
+        help="the question; empty: what to know at the start of a session, the three latest events of high impact",
+    )
     command.add_argument("--subject", required=True, help="u:<user id> or d:<device fingerprint>")
     command.add_argument("--tenant", help="default: the tenant of the settings")
     command.add_argument("--as-of", type=_instant, help="RFC 3339 instant; default: now")
@@ -120,7 +123,7 @@ def print_answer(answer: Any) -> None:
         print(f"- {item.memory.occurred_at:%Y-%m-%d}  {printable(item.memory.summary)}")
         print(f"    {printable(item.why)}")
     if not answer.items:
-        print("nothing is remembered")
+        print("nothing is remembered of it" if answer.query.strip() else "no event of high impact to begin with")
     if answer.missing:
         print(f"(no answer from: {', '.join(answer.missing)})")
 
