@@ -4,23 +4,22 @@ Belongs here: row formats, ids, noise, what is expected of each row. Does not be
 happens in a life (``life``), rows that are exported again (``exports``), files (``write``).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from random import Random
 from typing import Any
 
 from memory_pipelines.model import turn_id
 from memory_pipelines.sample import exports
-from memory_pipelines.sample.config import DAY, Config
-from memory_pipelines.sample.people import ORIGINS, Person
+from memory_pipelines.sample.config import DAY
+from memory_pipelines.sample.people import ORIGINS
 from memory_pipelines.sample.personal import Planted
-from memory_pipelines.sample.phrases import Phrases, pick
+from memory_pipelines.sample.phrases import pick
+from memory_pipelines.sample.records import Records
 from memory_pipelines.sample.rows import (
     ASSISTANT,
     BEHAVIOUR,
     DIALOGUES,
     DUPLICATE,
-    EXPECTED,
     FILTER,
     PERSONAL,
     QUARANTINE,
@@ -38,34 +37,11 @@ EMOJI = {"logistics_complaint": ANGRY, "refund_request": ANGRY, "praise": HAPPY}
 
 
 @dataclass
-class Log:
-    """Collects one person's records. All draws come from ``rng``, in the order of the calls."""
+class Log(Records):
+    """The log, conversation by conversation. All draws come from ``rng``, in the order of the calls."""
 
-    config: Config
-    person: Person
-    phrases: Phrases
-    rng: Random
-    records: list[Record] = field(default_factory=list)
     conversations: int = 0
     events: int = 0
-
-    def truth(self, stream: str, row: dict[str, Any]) -> None:
-        self.records.append(Record(self.person.tenant, stream, 0, {"tenant": self.person.tenant} | row))
-
-    def expect(
-        self, stream: str, row_id: str | None, at: int, expected: str, kind: str, subject: str | None = None
-    ) -> None:
-        """Say what should become of a row; ``row_id`` is None where the row is too broken to have one."""
-        tenant = self.person.tenant
-        row = {
-            "tenant": tenant,
-            "stream": stream,
-            "row_id": row_id,
-            "subject": subject or self.person.subject(at),
-            "expected": expected,
-            "kind": kind,
-        }
-        self.records.append(Record(tenant, EXPECTED, 0, row))
 
     def tell_personal(self, stream: str, row_id: str, subject: str, role: str, planted: Planted) -> None:
         self.truth(
@@ -80,14 +56,6 @@ class Log:
                 "sensitive": planted.sensitive,
             },
         )
-
-    def delay(self, record: int, arrived: int) -> bool:
-        """Let a record reach the log later than it did; False where that is after the simulation."""
-        known = self.records[record]
-        if not known.arrived < arrived < self.config.end:
-            return False
-        self.records[record] = known._replace(arrived=arrived)
-        return True
 
     def offline(self, at: int) -> int:
         """When something of that time reaches the log: at once, or days later where the device is offline."""

@@ -6,10 +6,11 @@ session (``emit``), what is said.
 
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memory_pipelines.sample.config import DAY
 from memory_pipelines.sample.phrases import pick
+from memory_pipelines.sample.records import Records
 from memory_pipelines.sample.rows import (
     ARCHIVE,
     BEHAVIOUR,
@@ -23,16 +24,13 @@ from memory_pipelines.sample.rows import (
     stamp,
 )
 
-if TYPE_CHECKING:
-    from memory_pipelines.sample.emit import Log
-
 ARCHIVE_ROLES = {"user": "customer", "agent": "staff", "system": "system"}
 """The archive's names for roles."""
 SHORTEST_EDIT = 12
 """A turn below this many characters is not worth an edit."""
 
 
-def export(log: "Log", written: list[Written], lines: list[Line]) -> str:
+def export(log: Records, written: list[Written], lines: list[Line]) -> str:
     """Perhaps export a session once more, or edit one of its turns; the id of the edited turn, or ``""``.
 
     One fate a session: a copy of an edited turn would be a third version of it.
@@ -48,7 +46,7 @@ def export(log: "Log", written: list[Written], lines: list[Line]) -> str:
     return ""
 
 
-def export_event(log: "Log", row: dict[str, Any], arrived: int) -> None:
+def export_event(log: Records, row: dict[str, Any], arrived: int) -> None:
     """Perhaps export a behaviour event once more."""
     again = _again(arrived)
     if log.rng.random() < log.config.overlaps and again < log.config.end:
@@ -57,7 +55,7 @@ def export_event(log: "Log", row: dict[str, Any], arrived: int) -> None:
         log.expect(BEHAVIOUR, row["event_id"], arrived, DUPLICATE, "overlap", subject)
 
 
-def _overlap(log: "Log", written: list[Written]) -> None:
+def _overlap(log: Records, written: list[Written]) -> None:
     """The next export reaches back: the same rows once more, byte for byte, in a later file.
 
     Rows without ids are left out: in one file two equal ones are two turns.
@@ -70,7 +68,7 @@ def _overlap(log: "Log", written: list[Written]) -> None:
             log.expect(DIALOGUES, item.row_id, item.at, DUPLICATE, "overlap", item.subject)
 
 
-def _archive(log: "Log", written: list[Written]) -> None:
+def _archive(log: Records, written: list[Written]) -> None:
     """Another system exports the session too: equal turns under other names of columns and roles."""
     for item in written:
         record = log.records[item.record]
@@ -82,7 +80,7 @@ def _archive(log: "Log", written: list[Written]) -> None:
         log.expect(ARCHIVE, item.row_id, item.at, DUPLICATE, "second_export", item.subject)
 
 
-def _edit(log: "Log", written: list[Written], lines: list[Line]) -> str:
+def _edit(log: Records, written: list[Written], lines: list[Line]) -> str:
     """A turn sent too early, then edited; now and then the edit reaches the log first."""
     rng = log.rng
     fit = [
