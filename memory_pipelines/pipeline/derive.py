@@ -22,6 +22,7 @@ from memory_pipelines.model import canonical_json, stable_hash
 from memory_pipelines.pipeline.daily import BASE_TABLES
 from memory_pipelines.pipeline.life import Shown, publish_owners
 from memory_pipelines.pipeline.lock import uses_lake
+from memory_pipelines.pipeline.owned import Places, placed, rows_of
 from memory_pipelines.pipeline.quarantine import settle_events
 from memory_pipelines.pipeline.reward import KIND, labelled_events
 from memory_pipelines.projection import VIEW_COLUMNS, next_views
@@ -35,7 +36,7 @@ from memory_pipelines.slices.events import (
     next_change,
     settled_events,
 )
-from memory_pipelines.slices.graph.edges import memory_edges
+from memory_pipelines.slices.graph.edges import MEMORY_COLUMNS, SLICE_COLUMNS, memory_edges
 from memory_pipelines.slices.graph.picture import Portrait, portrait
 from memory_pipelines.slices.impact import RULES, Stages, score_impacts
 from memory_pipelines.slices.merge import merge_slices
@@ -75,16 +76,28 @@ class Portion:
     ``reach``: every owner in it is planned, so all of it may be replaced; None: only the named ones are."""
 
     plan: Plan
-    buckets: tuple[int, ...]
-    owners: tuple[str, ...]
-    reach: ReplaceRange | None
+    places: Places
+    reach: ReplaceRange | None = None
+
+    @property
+    def buckets(self) -> tuple[int, ...]:
+        return tuple(self.places)
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        return tuple(owner for owners in self.places.values() for owner in owners)
 
     @property
     def where(self) -> list[tuple[str, str, object]]:
-        """Filters for the portion's rows. The first and the last owner prune files and row groups."""
-        where: list[tuple[str, str, object]] = [("bucket", "in", self.buckets)]
-        where += [("owner", ">=", min(self.owners)), ("owner", "<=", max(self.owners))]
-        return where if self.reach else [*where, ("owner", "in", self.owners)]
+        """Filters for the portion's rows. Where all owners of a range are planned its bounds prune as well, and cost
+        less than their names."""
+        if self.reach is None:
+            return rows_of(self.places)
+        return [
+            ("bucket", "in", self.buckets),
+            ("owner", ">=", min(self.owners)),
+            ("owner", "<=", max(self.owners)),
+        ]
 
 
 def portions(platform: Platform, plans: Sequence[Plan]) -> Iterator[Portion]:
@@ -93,16 +106,16 @@ def portions(platform: Platform, plans: Sequence[Plan]) -> Iterator[Portion]:
     A few owners of many buckets make one portion: what it costs to open and to write tables is paid once."""
     for plan in plans:
         if plan.owners and plan.everything:
-            groups = _cut(sorted(plan.owners), _sizes(platform, plan, [plan.bucket]))
+            groups = _cut(sorted(plan.owners), _sizes(platform, plan, [("bucket", "=", plan.bucket)]))
             lows = [group[0] if number else None for number, group in enumerate(groups)]
             for group, low, high in zip(groups, lows, [*lows[1:], None], strict=True):
-                yield Portion(plan, (plan.bucket,), tuple(group), ReplaceRange("owner", low, high))
+                yield Portion(plan, {plan.bucket: tuple(group)}, ReplaceRange("owner", low, high))
     some = [plan for plan in plans if plan.owners and not plan.everything]
     for alike in _alike(some):
-        places = {owner: plan.bucket for plan in alike for owner in plan.owners}
-        sizes = _sizes(platform, alike[0], [plan.bucket for plan in alike])
-        for group in _cut(sorted(places, key=lambda owner: (places[owner], owner)), sizes):
-            yield Portion(alike[0], tuple(sorted({places[owner] for owner in group})), tuple(group), None)
+        places = {plan.bucket: sorted(plan.owners) for plan in sorted(alike, key=lambda plan: plan.bucket)}
+        sizes = _sizes(platform, alike[0], rows_of(places))
+        for group in _cut([owner for owners in places.values() for owner in owners], sizes):
+            yield Portion(alike[0], placed(group, platform.settings.buckets))
 
 
 def _alike(plans: Sequence[Plan]) -> list[list[Plan]]:
@@ -115,10 +128,10 @@ def _alike(plans: Sequence[Plan]) -> list[list[Plan]]:
     return list(groups.values())
 
 
-def _sizes(platform: Platform, plan: Plan, buckets: Sequence[int]) -> dict[str, int]:
-    """Owner key → its exchanges."""
+def _sizes(platform: Platform, plan: Plan, where: Sequence[tuple[str, str, object]]) -> dict[str, int]:
+    """Owner key → its exchanges, of the rows that ``where`` finds."""
     version = plan.versions[EXCHANGES.name]
-    rows = platform.lake.read(EXCHANGES, columns=["owner"], where=[("bucket", "in", buckets)], version=version)
+    rows = platform.lake.read(EXCHANGES, columns=["owner"], where=where, version=version)
     return {item["values"]: item["counts"] for item in rows["owner"].value_counts().to_pylist()}
 
 
@@ -284,7 +297,8 @@ def link_buckets(platform: Platform, buckets: Sequence[int]) -> Linked:
     kinds: Counter[str] = Counter()
     seen: list[Portrait] = []
     for portion in portions(platform, _plans(platform, buckets)):
-        memories, slices = _owned(platform, MEMORIES, portion), _owned(platform, SLICES, portion)
+        memories = platform.lake.read(MEMORIES, columns=MEMORY_COLUMNS, where=portion.where)
+        slices = platform.lake.read(SLICES, columns=SLICE_COLUMNS, where=portion.where)
         behaviour = settled_events(platform.lake.read(BEHAVIOUR, where=portion.where))
         known = behaviour.filter(pc.less(behaviour["occurred_at"], pa.scalar(portion.plan.as_of, TIME)))
         edges = memory_edges(memories, slices, known)
@@ -305,7 +319,7 @@ def publish_buckets(platform: Platform, buckets: Sequence[int]) -> Shown:
     repeats: dict[str, tuple[int, int]] = {}
     for portion in portions(platform, plans):
         as_of = portion.plan.as_of if night is None else max(portion.plan.as_of, night)
-        total.add(publish_owners(platform, portion.owners, as_of, portion.buckets))
+        total.add(publish_owners(platform, portion.owners, as_of))
         due |= _due(platform, portion)
         repeats |= settle_events(platform, portion.owners, portion.where)
     for plan in plans:

@@ -59,7 +59,7 @@ def _explained(platform: Platform, row: dict[str, Any]) -> Explained:
         raise InputError("this impact was written by an earlier version, which did not note who scored: derive anew")
     plan = platform.ledger.plan(row["bucket"])
     assert plan is not None, "an impact was written by a derivation"
-    portion = Portion(plan, (row["bucket"],), (row["owner"],), None)
+    portion = Portion(plan, {row["bucket"]: (row["owner"],)})
     lines = _by_rules(platform, portion, row) if row["scored_by"] == RULES else _by_model(platform, portion, row)
     if row["impact_final"]:
         lines.append(f"before its 7 days had closed it was {row['provisional_impact']:.2f}")

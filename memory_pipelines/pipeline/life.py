@@ -22,6 +22,7 @@ from memory_pipelines.lifecycle.scores import (
     use_of,
 )
 from memory_pipelines.pipeline.lock import uses_lake
+from memory_pipelines.pipeline.owned import placed, rows_of
 from memory_pipelines.pipeline.packs import pack_owners
 from memory_pipelines.projection import INSIGHT, SLICE_COLUMNS, insight_memories, owner_states
 from memory_pipelines.stores.base import StoredMemory, Use
@@ -78,16 +79,13 @@ class Shown(Published):
     left_out: int = 0
 
 
-def publish_owners(platform: Platform, owners: Collection[str], as_of: datetime, buckets: Sequence[int] = ()) -> Shown:
+def publish_owners(platform: Platform, owners: Collection[str], as_of: datetime) -> Shown:
     """Publish the whole state of owners as their derived rows and their past have it at ``as_of``; make their packs.
 
-    ``buckets``: those that they are in, where that is known. Somebody whose erasure is under way is left out: nothing
-    of them may be shown again."""
+    Somebody whose erasure is under way is left out: nothing of them may be shown again."""
     hidden = {request.key for request in requests(platform.engine, HIDDEN)}
     owners = sorted(owner for owner in owners if owner not in hidden)
-    where: list[tuple[str, str, object]] = [("owner", "in", owners)]
-    if buckets:
-        where.append(("bucket", "in", buckets))
+    where = rows_of(placed(owners, platform.settings.buckets))
     memories = platform.lake.read(MEMORIES, where=where)
     edges = platform.lake.read(EDGES, where=where)
     past = past_of(platform, owners, memories, edges)

@@ -23,6 +23,7 @@ from memory_pipelines.admission.snapshot import (
 )
 from memory_pipelines.pipeline.derive import Portion, read_labelled, snapshots
 from memory_pipelines.pipeline.lock import uses_lake
+from memory_pipelines.pipeline.owned import placed
 from memory_pipelines.stores.base import Replace
 from memory_pipelines.stores.canonical import canonical_hash
 from memory_pipelines.stores.ledger import Manifest, Plan, SnapshotInUse
@@ -146,11 +147,9 @@ def _bounded(owners: list[tuple[str, int]]) -> list[str]:
 def _held(platform: Platform, manifest: Manifest, owners: list[str]) -> Iterator[set[str]]:
     """What each of the owners holds, in no particular order."""
     plan = Plan(0, manifest.landed_through, manifest.model_set, manifest.versions, {}, False, EMPTY)
-    buckets = platform.settings.buckets
     for start in range(0, len(owners), READ_SUBJECTS):
         some = owners[start : start + READ_SUBJECTS]
-        places = tuple(sorted({int(owner[:8], 16) % buckets for owner in some}))
-        labelled = read_labelled(platform, Portion(plan, places, tuple(some), None), _READ)
+        labelled = read_labelled(platform, Portion(plan, placed(some, platform.settings.buckets)), _READ)
         for owner in some:
             items = labelled.get(owner, [])[-OF_SUBJECT:]
             yield {key for item in items for key in exchange_keys(item.row)}

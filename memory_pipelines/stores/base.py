@@ -286,7 +286,9 @@ class Lake(Protocol):
         where: Sequence[tuple[str, str, object]] = (),
         version: int | None = None,
     ) -> pa.Table:
-        """Rows that pass all ``(column, operator, value)`` filters (``=``, ``>=``, ``<``, ``<=``, ``in``).
+        """Rows that pass all ``(column, operator, value)`` filters (``=``, ``>=``, ``<``, ``<=``, ``in``, ``by``).
+
+        ``by``: the value is another column and, by its values, those that the column may have.
 
         A table that was never written is empty, with the right schema."""
         ...

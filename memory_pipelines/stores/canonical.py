@@ -5,7 +5,8 @@ share. Does not belong here: reading or writing files.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -49,12 +50,12 @@ def where_expression(spec: TableSpec, where: Sequence[tuple[str, str, object]]) 
     """
     combined: pc.Expression | None = None
     for column, operator, value in where:
-        if column not in spec.schema.names:
-            raise PermanentError(f"table {spec.name} has no column {column!r}")
-        kind, field = spec.schema.field(column).type, pc.field(column)
+        kind, field = _kind(spec, column), pc.field(column)
         if operator == "in":
             values = list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
             one = field.isin(pa.array([item for item in values if item is not None], kind))
+        elif operator == "by":
+            one = _by(spec, column, *value)  # type: ignore[misc]
         elif operator in ("=", ">=", "<", "<="):
             scalar = pa.scalar(value, kind)
             one = {
@@ -67,6 +68,21 @@ def where_expression(spec: TableSpec, where: Sequence[tuple[str, str, object]]) 
             raise PermanentError(f"unknown filter operator {operator!r}")
         combined = one if combined is None else combined & one
     return combined
+
+
+def _by(spec: TableSpec, column: str, other: str, values: Mapping[Any, Collection[Any]]) -> pc.Expression:
+    """Rows whose value of ``other`` is a key of ``values``, and whose ``column`` is among what that key allows."""
+    kind, allowed_kind = _kind(spec, other), _kind(spec, column)
+    one = pc.scalar(False)
+    for key, allowed in values.items():
+        one |= (pc.field(other) == pa.scalar(key, kind)) & pc.field(column).isin(pa.array(allowed, allowed_kind))
+    return one
+
+
+def _kind(spec: TableSpec, column: str) -> pa.DataType:
+    if column not in spec.schema.names:
+        raise PermanentError(f"table {spec.name} has no column {column!r}")
+    return spec.schema.field(column).type
 
 
 def select(

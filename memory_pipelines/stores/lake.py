@@ -25,8 +25,8 @@ SETTING = "MEMORY_PIPELINES_LAKE_URL"
 TRIES = 10
 FIRST_WAIT = 0.05
 LONGEST_WAIT = 1.0
-ROW_GROUP = 8192
-"""Rows of a row group in a compacted file."""
+ROW_GROUP = 2048
+"""Rows of a row group: few, so that rows of few owners are found without decoding many others'."""
 SPILL_BYTES = 1 << 30
 """Memory of a compaction; what does not fit is sorted on disk."""
 CHECKPOINT_INTERVAL = "10"
@@ -247,7 +247,7 @@ class DeltaLake:
                 canonical.ordered(table, pa.concat_tables([kept, fresh])),
                 mode="overwrite",
                 predicate=_predicate(table, public, partition),
-                writer_properties=WriterProperties(compression="ZSTD"),
+                writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUP),
             )
         except CommitFailedError:
             self._handles.newest.pop(table.name, None)

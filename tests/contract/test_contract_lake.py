@@ -259,6 +259,10 @@ def test_filters_and_columns(lake: Lake) -> None:
     assert found(("bucket", "=", 1)) == ["e1"]
     assert found(("bucket", "in", (0, 2))) == ["e0", "e2"]
     assert found(("event_id", "in", [])) == []
+    assert found(("event_id", "by", ("bucket", {0: ["e0", "e1"], 1: ["e2"], 2: ["e2"]}))) == ["e0", "e2"]
+    assert found(("event_id", "by", ("bucket", {}))) == []
+    with pytest.raises(PermanentError):
+        found(("event_id", "by", ("nothing", {0: ["e0"]})))
     assert found(("occurred_at", ">=", times[1])) == ["e1", "e2"]
     assert found(("occurred_at", ">=", times[0]), ("occurred_at", "<", times[1])) == ["e0"]
     assert found(("value", "<=", 1.0), ("kind", "=", "order")) == ["e0", "e1"]
