@@ -134,6 +134,8 @@ def test_a_server_that_hangs_is_missing_and_holds_up_nobody_for_long(store: str,
     platform, proxy = behind(store)
     whole = ask(platform, owner)
     assert (len(whole.items), whole.missing) == (3, ())
+    if store == "graph":
+        del platform.recall  # this reader has the graph, and would not ask for it again
     proxy.hang()
     answers = [ask(platform, owner) for _ in range(3)]
     for answer in answers:
