@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from memory_pipelines.clock import Clock, SystemClock
 from memory_pipelines.endpoints import with_endpoints
-from memory_pipelines.errors import MemoryPipelinesError, SettingError
+from memory_pipelines.errors import SettingError
 from memory_pipelines.settings import PREFIX, Settings
 from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, Lake, Vector, VectorStore
 
@@ -392,15 +392,3 @@ def connect(
     """
     settings = Settings.load() if settings is None else settings
     return Platform(with_endpoints(settings, progress), clock or SystemClock(), unfilled=settings)
-
-
-def ledger_engine(settings: Settings) -> "Engine | None":
-    """The relational store, to read only, if it answers and holds a ledger; nothing is started or created."""
-    from memory_pipelines.stores import database
-
-    if not settings.postgres_url:
-        return None
-    try:
-        return database.reader(settings.postgres_url, ca_file=settings.ca_file)
-    except MemoryPipelinesError:
-        return None

@@ -13,10 +13,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memory_pipelines.cli import admission, keys, labels, landing, sample, session, stores
-from memory_pipelines.cli.terminal import printable
 from memory_pipelines.errors import InputError, MemoryPipelinesError
 from memory_pipelines.model import iso, utc
 from memory_pipelines.settings import Settings, documented
+from memory_pipelines.shown import shown
 
 if TYPE_CHECKING:
     from memory_pipelines.wiring import Platform
@@ -120,8 +120,8 @@ def _plain(value: object) -> str:
 def print_answer(answer: Any) -> None:
     """One line per memory, and why it is there below it."""
     for item in answer.items:
-        print(f"- {item.memory.occurred_at:%Y-%m-%d}  {printable(item.memory.summary)}")
-        print(f"    {printable(item.why)}")
+        print(f"- {item.memory.occurred_at:%Y-%m-%d}  {shown(item.memory.summary)}")
+        print(f"    {shown(item.why)}")
     if not answer.items:
         print("nothing is remembered of it" if answer.query.strip() else "no event of high impact to begin with")
     if answer.missing:

@@ -6,8 +6,11 @@ Belongs here: their arguments and printing. Does not belong here: anything anoth
 import argparse
 from typing import Any
 
-from memory_pipelines.cli.terminal import WIDEST, printable
 from memory_pipelines.errors import InputError
+from memory_pipelines.shown import shown
+
+WIDEST = 60
+"""Characters to which the columns of a table are aligned; a longer cell moves its own row alone."""
 
 
 def add_commands(commands: Any) -> None:
@@ -39,7 +42,7 @@ def _decisions(arguments: argparse.Namespace) -> int:
 
 
 def _cell(value: object) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else "" if value is None else printable(str(value))
+    return f"{value:.4f}" if isinstance(value, float) else "" if value is None else shown(str(value))
 
 
 def _explain(arguments: argparse.Namespace) -> int:
@@ -60,7 +63,7 @@ def _explain(arguments: argparse.Namespace) -> int:
         raise InputError("no decision was made on such a memory")
     for number, item in enumerate(found):
         lines = explain(item.decision, item.memory, item.places)
-        print(("\n" if number else "") + "\n".join(printable(line) for line in lines))
+        print(("\n" if number else "") + "\n".join(shown(line) for line in lines))
     return 0
 
 
@@ -72,5 +75,5 @@ def _explain_impact(start: str) -> int:
         found = explain_impacts(platform, start)
     for number, item in enumerate(found):
         print(("\n" if number else "") + f"{item.exchange_id}  {item.occurred_at:%Y-%m-%d}  {item.stage}")
-        print("\n".join(f"  {printable(line)}" for line in item.lines))
+        print("\n".join(f"  {shown(line)}" for line in item.lines))
     return 0

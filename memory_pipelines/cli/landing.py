@@ -109,10 +109,11 @@ def _look(arguments: argparse.Namespace) -> int:
 
     from memory_pipelines.endpoints import with_running
     from memory_pipelines.pipeline import files
-    from memory_pipelines.wiring import ledger_engine
+    from memory_pipelines.stores.database import reader_if_there
 
     settings = Settings.load()
-    engine = ledger_engine(with_running(settings))
+    running = with_running(settings)
+    engine = reader_if_there(running.postgres_url, running.ca_file)
     faults = 0
     for found in files.look(settings, arguments.paths, datetime.now(UTC), engine, arguments.mapping):
         print_preview(found)

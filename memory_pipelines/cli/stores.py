@@ -6,7 +6,7 @@ Belongs here: their arguments and printing. Does not belong here: anything anoth
 import argparse
 from typing import Any
 
-from memory_pipelines.cli.terminal import printable
+from memory_pipelines.shown import shown
 
 
 def add_commands(commands: Any) -> None:
@@ -77,7 +77,7 @@ def _ripple(arguments: argparse.Namespace) -> int:
         owner = Owner(arguments.tenant or platform.settings.tenant, known_subject(arguments.subject))
         found = ripples.both(platform, owner, dict.fromkeys(arguments.memory, 1.0), platform.clock.now())
     for one in found:
-        print(f"{one.in_store:.4f}  {one.memory_id}  {printable(one.summary)}")
+        print(f"{one.in_store:.4f}  {one.memory_id}  {shown(one.summary)}")
     furthest = max((one.apart for one in found), default=0.0)
     print(f"{len(found)} memories; at most {furthest:.1e} from what recall computes")
     return 0 if furthest <= ripples.EQUAL else 1

@@ -9,7 +9,6 @@ import glob
 import hashlib
 import io
 import os
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from memory_pipelines.landing.mapping import FILE_NAME as MAPPING
 from memory_pipelines.landing.readers import HEAD, SUFFIXES
 from memory_pipelines.model import stable_hash
 from memory_pipelines.settings import Settings
+from memory_pipelines.shown import shown
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 GROWING = frozenset({".jsonl", ".ndjson", ".csv", ".tsv", ".txt", ".log"})
@@ -232,14 +232,6 @@ def local_source(path: Path, root: Path | None = None) -> Source:
     return Source(
         fs.LocalFileSystem(), str(where), shown(name), where.as_uri(), where.parent, top, asked=root is None
     )  # fmt: skip
-
-
-def shown(name: str) -> str:
-    """A name in one line, that every terminal and store takes: control characters and lone surrogates escaped."""
-    return "".join(
-        char.encode("unicode_escape").decode() if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") else char
-        for char in name
-    )
 
 
 def log_files(folder: Path) -> list[Path]:

@@ -18,6 +18,7 @@ import numpy as np
 from memory_pipelines.errors import IntegrityError
 from memory_pipelines.model import Owner, Tier
 from memory_pipelines.models.base import Embedder
+from memory_pipelines.pipeline.owned import placed, rows_of
 from memory_pipelines.projection import graph_of, in_graph
 from memory_pipelines.recall import pack as packed
 from memory_pipelines.recall.adjacency import Adjacency
@@ -190,7 +191,7 @@ def _held(owner: Owner, raw: bytes, embedder: Embedder) -> dict[str, Int8s]:
 def _edges(platform: Platform, owners: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """Owner key → EDGES rows."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in platform.lake.read(EDGES, where=[("owner", "in", list(owners))]).to_pylist():
+    for row in platform.lake.read(EDGES, where=rows_of(placed(owners, platform.settings.buckets))).to_pylist():
         found[row["owner"]].append(row)
     return found
 

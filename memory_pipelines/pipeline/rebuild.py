@@ -25,6 +25,7 @@ from memory_pipelines.model import Owner, bucket_of, canonical_json, iso
 from memory_pipelines.models.base import Embedder
 from memory_pipelines.pipeline.life import publish_owners
 from memory_pipelines.pipeline.lock import uses_lake
+from memory_pipelines.pipeline.owned import placed, rows_of
 from memory_pipelines.pipeline.packs import pack_owners
 from memory_pipelines.projection import embedded_text, graph_of, in_graph
 from memory_pipelines.recall import pack
@@ -126,7 +127,7 @@ def _vectors(platform: Platform, embedder: Embedder, vectors: VectorStore, owner
 def _graphs(platform: Platform, owners: Collection[str]) -> Rebuilt:
     versions = platform.authority.graphs(owners)
     edges: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in platform.lake.read(EDGES, where=[("owner", "in", sorted(owners))]).to_pylist():
+    for row in platform.lake.read(EDGES, where=rows_of(placed(owners, platform.settings.buckets))).to_pylist():
         edges[row["owner"]].append(row)
     written = removed = lost = 0
     for key in sorted(owners):
@@ -164,7 +165,9 @@ def _comparable(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> list[
 def _archive(platform: Platform, owners: Collection[str]) -> Rebuilt:
     wanted = platform.authority.archived(owners)
     columns = ["memory_id", "text", "summary"]
-    rows = platform.lake.read(MEMORIES, columns=columns, where=[("owner", "in", sorted(owners))]).to_pylist()
+    rows = platform.lake.read(
+        MEMORIES, columns=columns, where=rows_of(placed(owners, platform.settings.buckets))
+    ).to_pylist()
     texts = {row["memory_id"]: (row["summary"], row["text"] or "") for row in rows}
     removed = lost = 0
     copies: dict[str, bytes] = {}

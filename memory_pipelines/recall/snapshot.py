@@ -225,11 +225,11 @@ def _places(packs: Sequence[Pack]) -> list[Ints]:
 
 
 def as_told(memory: StoredMemory, as_of: datetime, now: datetime) -> StoredMemory:
-    """The memory as it could be told at ``as_of``: the sentence of a fact that has ended since tells the end, so the
-    words in which it was said take its place."""
-    ended_since = memory.valid_to is not None and as_of < memory.valid_to <= now
-    words = one_line(memory.text) if ended_since else ""
-    return replace(memory, summary=words) if words else memory
+    """The memory as it could be told at ``as_of``: of a fact that has ended since, the end was not known, and since
+    its sentence tells it, the words in which the fact was said take its place."""
+    if memory.valid_to is None or not as_of < memory.valid_to <= now:
+        return memory
+    return replace(memory, valid_to=None, summary=one_line(memory.text) or memory.summary)
 
 
 def validity(memory: StoredMemory, as_of: datetime) -> Validity:

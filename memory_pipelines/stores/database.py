@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from memory_pipelines.errors import SettingError
+from memory_pipelines.errors import MemoryPipelinesError, SettingError
 from memory_pipelines.stores import leases, migrations, schema, tls
 from memory_pipelines.stores.statements import translated, upsert
 
@@ -37,6 +37,14 @@ def reader(url: str, setting: str = "MEMORY_PIPELINES_POSTGRES_URL", ca_file: st
     with translated(setting), engine.begin() as connection:
         migrations.demand_newest(connection, setting)
     return engine
+
+
+def reader_if_there(url: str, ca_file: str = "") -> sa.Engine | None:
+    """An engine to read from, if the database answers and has the schema; nothing is created. Empty URL: None."""
+    try:
+        return reader(url, ca_file=ca_file) if url else None
+    except MemoryPipelinesError:
+        return None
 
 
 def _sample_no_text(connection: sa.Connection) -> None:

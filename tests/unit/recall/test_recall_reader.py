@@ -223,6 +223,8 @@ def test_a_past_instant_is_not_told_how_a_fact_ended(world: World) -> None:
         summaries = {item.memory.memory_id: item.memory.summary for item in items}
         assert summaries["old"] == ("I live in Lisbon" if at > 20 else fact.summary)
         assert summaries["ahead"] == ahead.summary
+        ends = {item.memory.memory_id: item.memory.valid_to for item in items}
+        assert ends == {"old": None if at > 20 else fact.valid_to, "ahead": ahead.valid_to}
 
 
 @pytest.mark.parametrize("wrong", [{"limit": 0}, {"limit": -1}, {"subject": "alice"}, {"subject": "u:"}])
