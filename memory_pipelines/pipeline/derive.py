@@ -25,7 +25,7 @@ from memory_pipelines.pipeline.lock import uses_lake
 from memory_pipelines.pipeline.owned import Places, placed, rows_of
 from memory_pipelines.pipeline.quarantine import settle_events
 from memory_pipelines.pipeline.reward import KIND, labelled_events
-from memory_pipelines.projection import VIEW_COLUMNS, next_views
+from memory_pipelines.projection import next_views
 from memory_pipelines.reward.fit import RewardModel, provisional
 from memory_pipelines.reward.labels import event_features
 from memory_pipelines.slices.events import (
@@ -65,6 +65,7 @@ MOST_REPLACED = 2_000
 
 MOST_EXCHANGES = 50_000
 """Exchanges whose owners are worked on at once: memory does not grow with the bucket."""
+OCCURRED = ["owner", "occurred_at"]
 SHOWN_SLICES = ("intent", "feedback", "impact_label", "decision_impact", "emotion_score")
 SHOWN_DECISIONS = ("outcome", "rule", "arm", "persistence", "structure", "personalisation", "score")
 
@@ -100,20 +101,21 @@ class Portion:
         ]
 
 
-def portions(platform: Platform, plans: Sequence[Plan]) -> Iterator[Portion]:
+def portions(platform: Platform, plans: Sequence[Plan], counted: TableSpec = IMPACTS) -> Iterator[Portion]:
     """The planned owners, cut into portions of about ``MOST_EXCHANGES``.
 
-    A few owners of many buckets make one portion: what it costs to open and to write tables is paid once."""
+    A few owners of many buckets make one portion: what it costs to open and to write tables is paid once.
+    ``counted``: of one row an exchange, as step 5 leaves the impacts: in fewer and narrower files than EXCHANGES."""
     for plan in plans:
         if plan.owners and plan.everything:
-            groups = _cut(sorted(plan.owners), _sizes(platform, plan, [("bucket", "=", plan.bucket)]))
+            groups = _cut(sorted(plan.owners), _sizes(platform, counted, plan, [("bucket", "=", plan.bucket)]))
             lows = [group[0] if number else None for number, group in enumerate(groups)]
             for group, low, high in zip(groups, lows, [*lows[1:], None], strict=True):
                 yield Portion(plan, {plan.bucket: tuple(group)}, ReplaceRange("owner", low, high))
     some = [plan for plan in plans if plan.owners and not plan.everything]
     for alike in _alike(some):
         places = {plan.bucket: sorted(plan.owners) for plan in sorted(alike, key=lambda plan: plan.bucket)}
-        sizes = _sizes(platform, alike[0], rows_of(places))
+        sizes = _sizes(platform, counted, alike[0], rows_of(places))
         for group in _cut([owner for owners in places.values() for owner in owners], sizes):
             yield Portion(alike[0], placed(group, platform.settings.buckets))
 
@@ -128,10 +130,11 @@ def _alike(plans: Sequence[Plan]) -> list[list[Plan]]:
     return list(groups.values())
 
 
-def _sizes(platform: Platform, plan: Plan, where: Sequence[tuple[str, str, object]]) -> dict[str, int]:
-    """Owner key → its exchanges, of the rows that ``where`` finds."""
-    version = plan.versions[EXCHANGES.name]
-    rows = platform.lake.read(EXCHANGES, columns=["owner"], where=where, version=version)
+def _sizes(
+    platform: Platform, counted: TableSpec, plan: Plan, where: Sequence[tuple[str, str, object]]
+) -> dict[str, int]:
+    """Owner key → its rows of ``counted``, of those that ``where`` finds."""
+    rows = platform.lake.read(counted, columns=["owner"], where=where, version=plan.versions.get(counted.name))
     return {item["values"]: item["counts"] for item in rows["owner"].value_counts().to_pylist()}
 
 
@@ -199,7 +202,7 @@ def score_buckets(platform: Platform, buckets: Sequence[int], *, everything: boo
     model = None if champion is None else RewardModel(champion.body)
     begun = [platform.ledger.begin_derivation(bucket, everything=everything) for bucket in buckets]
     scored = 0
-    for portion in portions(platform, [plan for plan in begun if plan is not None]):
+    for portion in portions(platform, [plan for plan in begun if plan is not None], EXCHANGES):
         plan = portion.plan
         subjects = read_subjects(platform, portion, SCORED)
         impacts = score_impacts(
@@ -319,9 +322,11 @@ def publish_buckets(platform: Platform, buckets: Sequence[int]) -> Shown:
     repeats: dict[str, tuple[int, int]] = {}
     for portion in portions(platform, plans):
         as_of = portion.plan.as_of if night is None else max(portion.plan.as_of, night)
-        total.add(publish_owners(platform, portion.owners, as_of))
-        due |= _due(platform, portion)
-        repeats |= settle_events(platform, portion.owners, portion.where)
+        memories = _owned(platform, MEMORIES, portion)
+        behaviour = _owned(platform, BEHAVIOUR, portion)
+        total.add(publish_owners(platform, portion.owners, as_of, memories))
+        due |= _due(platform, portion, memories, behaviour)
+        repeats |= settle_events(platform, portion.owners, behaviour)
     for plan in plans:
         platform.ledger.end_derivation(plan, due, repeats)
     return total
@@ -356,12 +361,11 @@ def _replace_owners(platform: Platform, spec: TableSpec, portion: Portion, rows:
     platform.lake.write(spec, rows, [places, portion.reach or Replace("owner", portion.owners)])
 
 
-def _due(platform: Platform, portion: Portion) -> dict[str, datetime | None]:
+def _due(platform: Platform, portion: Portion, memories: pa.Table, behaviour: pa.Table) -> dict[str, datetime | None]:
     """When each owner is to be derived again though nothing touches it: time alone changes its rows then."""
     as_of = portion.plan.as_of
-    starts = _times(platform, IMPACTS, portion.where)
-    ahead = _times(platform, BEHAVIOUR, [*portion.where, ("occurred_at", ">=", as_of)])
-    memories = platform.lake.read(MEMORIES, columns=VIEW_COLUMNS, where=portion.where)
+    starts = _times(platform.lake.read(IMPACTS, columns=OCCURRED, where=portion.where))
+    ahead = _times(behaviour.filter(pc.greater_equal(behaviour["occurred_at"], pa.scalar(as_of, TIME))))
     views = next_views(memories, as_of, platform.settings.profile)
     due: dict[str, datetime | None] = {}
     for owner in portion.owners:
@@ -370,10 +374,9 @@ def _due(platform: Platform, portion: Portion) -> dict[str, datetime | None]:
     return due
 
 
-def _times(platform: Platform, spec: TableSpec, where: Sequence[tuple[str, str, object]]) -> dict[str, list[datetime]]:
+def _times(rows: pa.Table) -> dict[str, list[datetime]]:
     """Owner key → times of its rows."""
-    rows = platform.lake.read(spec, columns=["owner", "occurred_at"], where=where)
     result: dict[str, list[datetime]] = defaultdict(list)
-    for owner, at in zip(rows["owner"].to_pylist(), rows["occurred_at"].to_pylist(), strict=True):
+    for owner, at in zip(*(rows[name].to_pylist() for name in OCCURRED), strict=True):
         result[owner].append(at)
     return result

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from memory_pipelines.erasure.requests import HIDDEN, requests
 from memory_pipelines.lifecycle.plan import MovePlan, plan_moves
@@ -79,14 +80,19 @@ class Shown(Published):
     left_out: int = 0
 
 
-def publish_owners(platform: Platform, owners: Collection[str], as_of: datetime) -> Shown:
+def publish_owners(
+    platform: Platform, owners: Collection[str], as_of: datetime, memories: pa.Table | None = None
+) -> Shown:
     """Publish the whole state of owners as their derived rows and their past have it at ``as_of``; make their packs.
 
+    ``memories``: all MEMORIES rows of theirs, where the caller has read them.
     Somebody whose erasure is under way is left out: nothing of them may be shown again."""
     hidden = {request.key for request in requests(platform.engine, HIDDEN)}
     owners = sorted(owner for owner in owners if owner not in hidden)
     where = rows_of(placed(owners, platform.settings.buckets))
-    memories = platform.lake.read(MEMORIES, where=where)
+    if memories is None:
+        memories = platform.lake.read(MEMORIES, where=where)
+    memories = memories.filter(pc.is_in(memories["owner"], value_set=pa.array(owners, pa.string())))
     edges = platform.lake.read(EDGES, where=where)
     past = past_of(platform, owners, memories, edges)
     states = owner_states(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from memory_pipelines.errors import InputError
@@ -20,7 +21,7 @@ from memory_pipelines.pipeline.lock import lands_alone, uses_lake
 from memory_pipelines.slices.events import CONFLICTING_EVENT, conflict_rows, lost_events, repeats
 from memory_pipelines.stores.base import Replace
 from memory_pipelines.stores.notes import ChunkCounts
-from memory_pipelines.tables import BEHAVIOUR, CONFLICTING_VERSION, QUARANTINE
+from memory_pipelines.tables import CONFLICTING_VERSION, QUARANTINE
 from memory_pipelines.wiring import Platform
 
 CONFLICTS = (CONFLICTING_VERSION, CONFLICTING_EVENT)
@@ -135,13 +136,10 @@ def readmit(
 # ---- versions of behaviour events
 
 
-def settle_events(
-    platform: Platform, owners: Sequence[str], where: Sequence[tuple[str, str, object]]
-) -> dict[str, tuple[int, int]]:
+def settle_events(platform: Platform, owners: Sequence[str], behaviour: pa.Table) -> dict[str, tuple[int, int]]:
     """Put the lost versions of the owners' behaviour events into quarantine, and take out those that are lost no more.
 
-    ``where`` finds the owners' rows. Owner key → how many of its rows say an event again, the same and otherwise."""
-    behaviour = platform.lake.read(BEHAVIOUR, where=where)
+    ``behaviour``: all rows of theirs. Owner key → how many of its rows say an event again, the same and otherwise."""
     lost = lost_events(behaviour)
     before = platform.lake.read(QUARANTINE, columns=["file_id"], where=[("reason", "=", CONFLICTING_EVENT)])
     stale = {_place(owner) for owner in owners} & set(before["file_id"].to_pylist())
