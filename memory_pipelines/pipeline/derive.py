@@ -23,6 +23,7 @@ from memory_pipelines.pipeline.daily import BASE_TABLES
 from memory_pipelines.pipeline.life import Shown, publish_owners
 from memory_pipelines.pipeline.lock import uses_lake
 from memory_pipelines.pipeline.owned import Places, placed, rows_of
+from memory_pipelines.pipeline.persons import behaviour_ahead, behaviour_of
 from memory_pipelines.pipeline.quarantine import settle_events
 from memory_pipelines.pipeline.reward import KIND, labelled_events
 from memory_pipelines.projection import VIEW_COLUMNS, next_views
@@ -149,7 +150,7 @@ def _cut(owners: Sequence[str], sizes: Mapping[str, int]) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Subjects:
-    """A portion's labelled exchanges and behaviour."""
+    """A portion's labelled exchanges, and the behaviour of the persons."""
 
     labelled: dict[str, list[Labelled]]
     behaviour: dict[str, History]
@@ -168,7 +169,7 @@ def read_subjects(platform: Platform, portion: Portion, columns: Sequence[str] |
     """Everything that the derived rows of the portion's owners are a function of.
 
     ``columns``: of the exchanges; default all."""
-    behaviour = platform.lake.read(BEHAVIOUR, where=portion.where)
+    behaviour = behaviour_of(platform, portion.owners, portion.where)
     return Subjects(read_labelled(platform, portion, columns), histories(behaviour, portion.plan.as_of))
 
 
@@ -219,7 +220,7 @@ def _predicted(platform: Platform, portion: Portion, model: RewardModel) -> dict
     """Exchange id → both stages of the decision impact by the model, at the plan's versions."""
     plan = portion.plan
     events = labelled_events(platform, plan.versions, plan.model_set, plan.as_of, portion.where)
-    behaviour = settled_events(platform.lake.read(BEHAVIOUR, where=portion.where))
+    behaviour = behaviour_of(platform, portion.owners, portion.where)
     rows, features = event_features(events, behaviour, plan.as_of)
     stages = zip(model.predict(features).tolist(), model.predict(provisional(features)).tolist(), strict=True)
     return dict(zip(rows["exchange_id"].to_pylist(), stages, strict=True))
@@ -360,7 +361,7 @@ def _due(platform: Platform, portion: Portion) -> dict[str, datetime | None]:
     """When each owner is to be derived again though nothing touches it: time alone changes its rows then."""
     as_of = portion.plan.as_of
     starts = _times(platform, IMPACTS, portion.where)
-    ahead = _times(platform, BEHAVIOUR, [*portion.where, ("occurred_at", ">=", as_of)])
+    ahead = behaviour_ahead(platform, portion.owners, portion.where, as_of)
     memories = platform.lake.read(MEMORIES, columns=VIEW_COLUMNS, where=portion.where)
     views = next_views(memories, as_of, platform.settings.profile)
     due: dict[str, datetime | None] = {}
