@@ -23,7 +23,7 @@ from memory_pipelines.stores.notes import (
 )
 from memory_pipelines.stores.persons import others_of
 from memory_pipelines.stores.schema import next_touch
-from memory_pipelines.stores.statements import insert_new, parts, translated, upsert
+from memory_pipelines.stores.statements import among, insert_new, parts, translated, upsert
 
 
 class FileLedger:
@@ -299,10 +299,8 @@ def _of_same_persons(connection: sa.Connection, owners: Collection[tuple[str, st
     table, found = schema.owners, set[tuple[str, str, int]]()
     others = others_of(connection, {owner for _, owner, _ in owners})
     for part in parts(sorted(set[str]().union(*others.values()))):
-        rows = connection.execute(
-            sa.select(table.c.tenant, table.c.owner, table.c.bucket).where(table.c.owner.in_(part))
-        )
-        found.update((tenant, owner, bucket) for tenant, owner, bucket in rows)
+        query = sa.select(table.c.tenant, table.c.owner, table.c.bucket).where(among(connection, table.c.owner, part))
+        found.update((tenant, owner, bucket) for tenant, owner, bucket in connection.execute(query))
     return found
 
 

@@ -9,6 +9,7 @@ links that were wrong: to everybody it is then as if the link had never been.
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -16,7 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from memory_pipelines.errors import PermanentError
 from memory_pipelines.model import Owner, device_subject, iso, stable_hash, user_subject, utc
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.persons import joining, others_of
+from memory_pipelines.stores.persons import others_of
 from memory_pipelines.stores.statements import reading, translated
 
 DEVICE = device_subject("")
@@ -27,9 +28,19 @@ _LINKS = schema.identity_links
 _SECOND = timedelta(seconds=1)
 
 
-_LINKED = joining(_LINKS.c.device_subject).where(
-    _LINKS.c.user_owner == sa.bindparam("user"), _LINKS.c.tenant == sa.bindparam("of_tenant")
-)
+def _linked() -> sa.Select[Any]:
+    """Devices of a user that are linked to nobody else."""
+    other = _LINKS.alias()
+    shared = sa.exists().where(
+        other.c.device_owner == _LINKS.c.device_owner,
+        other.c.user_owner != _LINKS.c.user_owner,
+        other.c.unlinked_at.is_(None),
+    )
+    of_user = (_LINKS.c.user_owner == sa.bindparam("user"), _LINKS.c.tenant == sa.bindparam("of_tenant"))
+    return sa.select(_LINKS.c.device_subject).where(*of_user, _LINKS.c.unlinked_at.is_(None), ~shared)
+
+
+_LINKED = _linked()
 """Built once: every recall runs it, and to build it takes longer than to run it."""
 
 

@@ -9,45 +9,27 @@ whose owners are not touched yet, and the jobs touch them before they look who w
 
 from collections import defaultdict
 from collections.abc import Collection
-from typing import Any
 
 import sqlalchemy as sa
 
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.schema import next_touch
-from memory_pipelines.stores.statements import parts
+from memory_pipelines.stores.statements import among, parts
 
 _LINKS = schema.identity_links
 _OPEN = _LINKS.c.unlinked_at.is_(None)
 
 
-def joining(*columns: sa.Column[Any]) -> sa.Select[Any]:
-    """These columns of the links that join: of devices that are linked to nobody else. One whose user was erased joins
-    nobody, and keeps the device from joining anybody."""
-    other = _LINKS.alias()
-    shared = sa.exists().where(
-        other.c.device_owner == _LINKS.c.device_owner,
-        other.c.user_owner != _LINKS.c.user_owner,
-        other.c.unlinked_at.is_(None),
-    )
-    return sa.select(*columns).where(_OPEN, ~shared, _LINKS.c.user_subject != "")
-
-
 def others_of(connection: sa.Connection, owners: Collection[str] | None) -> dict[str, frozenset[str]]:
     """Owner key → keys of the other subjects of the same person, of those of ``owners`` (None: of all) that have any.
 
-    One query where nobody is linked."""
-    users: set[str] | None = None
-    if owners is not None:
-        users = set()
-        for part in parts(sorted(owners)):
-            either = sa.or_(_LINKS.c.device_owner.in_(part), _LINKS.c.user_owner.in_(part))
-            users.update(connection.execute(joining(_LINKS.c.user_owner).where(either)).scalars())
-    pairs = joining(_LINKS.c.user_owner, _LINKS.c.device_owner)
-    chosen = [pairs] if users is None else [pairs.where(_LINKS.c.user_owner.in_(part)) for part in parts(sorted(users))]
+    One query where nobody is linked. Each only looks rows up: who joins whom is found here, since a plan for thousands
+    of owners at once must not depend on the database's statistics. A device whose user was erased joins nobody."""
+    devices = None if owners is None else _devices_near(connection, frozenset(owners))
     persons: dict[str, set[str]] = defaultdict(set)
-    for query in chosen:
-        for user, device in connection.execute(query):
+    for device, users in _users(connection, devices).items():
+        (user, named), *more = users.items()
+        if named and not more:
             persons[user] |= {user, device}
     asked = None if owners is None else frozenset(owners)
     return {
@@ -58,25 +40,54 @@ def others_of(connection: sa.Connection, owners: Collection[str] | None) -> dict
     }
 
 
+def _devices_near(connection: sa.Connection, owners: frozenset[str]) -> set[str]:
+    """Devices with an open link to one of the owners, or to the only user of a device among them."""
+    device, user = _LINKS.c.device_owner, _LINKS.c.user_owner
+    users: dict[str, set[str]] = defaultdict(set)
+    for part in parts(sorted(owners)):
+        sides = (sa.select(device, user).where(_OPEN, among(connection, side, part)) for side in (device, user))
+        for row in connection.execute(sa.union_all(*sides)):
+            users[row.device_owner].add(row.user_owner)
+    found = set(users)
+    only = {one for owner in owners & found if len(users[owner]) == 1 for one in users[owner]}
+    for part in parts(sorted(only - owners)):
+        found.update(connection.execute(sa.select(device).where(_OPEN, among(connection, user, part))).scalars())
+    return found
+
+
+def _users(connection: sa.Connection, devices: Collection[str] | None) -> dict[str, dict[str, bool]]:
+    """Device (of these; None: of all) → key of each user that it is linked to, and whether the user has a name still:
+    an erasure takes it away."""
+    query = sa.select(_LINKS.c.device_owner, _LINKS.c.user_owner, _LINKS.c.user_subject).where(_OPEN)
+    queries = [query]
+    if devices is not None:
+        queries = [query.where(among(connection, _LINKS.c.device_owner, part)) for part in parts(sorted(devices))]
+    found: dict[str, dict[str, bool]] = defaultdict(dict)
+    for one in queries:
+        for device, user, subject in connection.execute(one):
+            found[device][user] = subject != ""
+    return found
+
+
 def ever_linked(connection: sa.Connection, owner: str) -> set[str]:
     """Keys of all whom a link has ever joined with the owner, undone or not: a user's devices, a device's users and
     their other devices."""
     users = set(connection.execute(sa.select(_LINKS.c.user_owner).where(_LINKS.c.device_owner == owner)).scalars())
     found = set(users)
     for part in parts(sorted(users | {owner})):
-        found.update(
-            connection.execute(sa.select(_LINKS.c.device_owner).where(_LINKS.c.user_owner.in_(part))).scalars()
-        )
+        query = sa.select(_LINKS.c.device_owner).where(among(connection, _LINKS.c.user_owner, part))
+        found.update(connection.execute(query).scalars())
     return found - {owner}
 
 
 def touch_known(connection: sa.Connection, owners: Collection[str], touch: int) -> None:
     """Mark those of the owners that the ledger knows as touched, with a number of ``next_touch``."""
-    if not owners:
-        return
     table = schema.owners
-    statement = table.update().where(table.c.owner == sa.bindparam("key")).values(touched=touch)
-    connection.execute(statement, [{"key": owner} for owner in sorted(owners)])  # as end_derivation locks them
+    for part in parts(sorted(owners)):
+        these = among(connection, table.c.owner, part)
+        in_order = sa.select(table.c.owner).where(these).order_by(table.c.owner)  # as end_derivation locks them
+        connection.execute(in_order.with_for_update()).all()
+        connection.execute(table.update().where(these).values(touched=touch))
 
 
 def touch_relinked(connection: sa.Connection) -> None:
@@ -92,7 +103,7 @@ def touch_relinked(connection: sa.Connection) -> None:
     users = set[str]().union(*concerned.values())
     touch_known(connection, concerned.keys() | users.union(*others_of(connection, users).values()), touch)
     for part in parts([row.link_id for row in rows]):
-        connection.execute(_LINKS.update().where(_LINKS.c.link_id.in_(part)).values(owners_touched=True))
+        connection.execute(_LINKS.update().where(among(connection, _LINKS.c.link_id, part)).values(owners_touched=True))
 
 
 def _users_concerned(connection: sa.Connection, devices: Collection[str]) -> dict[str, set[str]]:
@@ -101,7 +112,7 @@ def _users_concerned(connection: sa.Connection, devices: Collection[str]) -> dic
     now, before, left = (defaultdict[str, set[str]](set) for _ in range(3))
     for part in parts(sorted(devices)):
         columns = (_LINKS.c.device_owner, _LINKS.c.user_owner, _OPEN.label("is_open"), _LINKS.c.owners_touched)
-        for row in connection.execute(sa.select(*columns).where(_LINKS.c.device_owner.in_(part))):
+        for row in connection.execute(sa.select(*columns).where(among(connection, _LINKS.c.device_owner, part))):
             if row.is_open:
                 now[row.device_owner].add(row.user_owner)
                 if row.owners_touched:
