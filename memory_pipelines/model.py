@@ -132,6 +132,11 @@ def turn_id(conversation_id: str, at: datetime, role: str, text: str, ordinal: i
     return stable_hash("turn", conversation_id, iso(at), role, text, ordinal)
 
 
+def own_event_id(content_hash: str) -> str:
+    """Id of a behaviour event whose source gives none."""
+    return stable_hash("event", content_hash)
+
+
 def exchange_id(owner: Owner, first_own_turn: str) -> str:
     return stable_hash("exchange", owner.tenant, owner.subject, first_own_turn)
 

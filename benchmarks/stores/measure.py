@@ -4,6 +4,7 @@ Belongs here: what is done, in which order, and the figures as numbers. Does not
 servers (``site``), tables.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -61,7 +62,7 @@ def run(
     everybody = subjects(memories, SEED)
     embed = Directions(stores.dimension, SEED)
     first, told = publish(stores, everybody, embed, servers, most_seconds=most_seconds, say=say)
-    say(f"first publish: {told['memories']} memories, {told['seconds']:.1f} s")
+    say(f"first publish: {json.dumps(told)}")  # not lost to what fails later
     count = max(1, round(CHANGED_SHARE * len(first)))
     some = sorted(Random(SEED).sample(first, count), key=lambda subject: subject.number)
     _, again = publish(stores, some, embed, servers, changed=True, say=say)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from memory_pipelines.erasure.landed import trace
+from memory_pipelines.erasure.linked import LINKED
 from memory_pipelines.erasure.places import Place, Stores, Target
 from memory_pipelines.erasure.registry import PLACES, QUOTES
 from memory_pipelines.model import Owner
@@ -20,7 +21,8 @@ from memory_pipelines.tables import REWARD_EVENTS
 @dataclass(frozen=True)
 class Plan:
     """``counts``: what every place holds of the person; ``touched_days`` are to be cut anew and ``touched_owners``
-    (keys of others whose rows quote the person) derived anew; ``models`` learnt from the person's rows."""
+    (keys of others whose rows quote the person, or who are linked with it) derived anew; ``models`` learnt from the
+    person's rows."""
 
     owner: str
     counts: dict[str, int]
@@ -51,13 +53,14 @@ def look(stores: Stores, target: Target, places: Iterable[Place]) -> dict[str, i
 
 
 def quoting(stores: Stores, target: Target) -> set[str]:
-    """Keys of others whose rows quote the target."""
+    """Keys of others whose rows quote the target or count what it did."""
     return {owner for quote in QUOTES for owner in quote.owners(stores, target)}
 
 
 def models_of(stores: Stores, owner: Owner) -> list[str]:
-    """Ids of models whose training range holds one of the owner's training rows."""
-    rows = stores.lake.read(REWARD_EVENTS, columns=["occurred_at"], where=[("owner", "=", owner.key)])
+    """Ids of models whose training range holds a training row of the owner, or of a subject linked with it."""
+    owners = [owner.key, *LINKED.owners(stores, Target(owner))]
+    rows = stores.lake.read(REWARD_EVENTS, columns=["occurred_at"], where=[("owner", "in", owners)])
     times = rows["occurred_at"].to_pylist()
     table = schema.models
     with translated(), stores.engine.begin() as connection:

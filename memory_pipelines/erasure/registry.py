@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from memory_pipelines.erasure.derived import OwnedRows
 from memory_pipelines.erasure.labelled import LabelledTexts
 from memory_pipelines.erasure.landed import Quarantine, Turns
+from memory_pipelines.erasure.linked import LINKED
 from memory_pipelines.erasure.online import ColdObjects, Graphs, HotValues, Vectors
 from memory_pipelines.erasure.others import QUOTED_EXCHANGES, QUOTED_MEMORIES, QUOTED_SLICES, QuotedVersions
 from memory_pipelines.erasure.places import Place
@@ -43,8 +44,8 @@ from memory_pipelines.tables import (
     SLICES,
 )
 
-QUOTES = (QUOTED_EXCHANGES, QUOTED_SLICES, QUOTED_MEMORIES, QuotedVersions())
-"""Rows of others; exchanges first, the slices' replies are made from them."""
+QUOTES = (QUOTED_EXCHANGES, QUOTED_SLICES, QUOTED_MEMORIES, QuotedVersions(), LINKED)
+"""Rows of others, who are then derived anew; exchanges first, the slices' replies are made from them."""
 
 COPIES = HotValues()
 PROJECTIONS: tuple[Place, ...] = (COPIES, Vectors(), Graphs(), ColdObjects())
@@ -169,6 +170,7 @@ REMAINS = (
     "vector store: deleted entries (ids and numbers, no text) until compaction",
     "graph store: deleted ids, labels and names in its files and transaction log until they are overwritten",
     "cold store: old object versions where the bucket keeps them",
+    "impact and feedback of what linked devices (of a device: its user) said, until the next bucket run",
     "running recall processes: the person's rows in memory until the next recall of the person, or a restart",
     "source files as imported, and backups and exports made before",
 )

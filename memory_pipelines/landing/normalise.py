@@ -23,6 +23,7 @@ from memory_pipelines.model import (
     day_start,
     device_subject,
     iso,
+    own_event_id,
     stable_hash,
     turn_id,
     user_subject,
@@ -149,7 +150,7 @@ class Normaliser:
         owner = Owner(tenant, subject)
         return {
             "tenant": tenant,
-            "event_id": _text(row, "event_id", required=False) or stable_hash("event", content),
+            "event_id": _text(row, "event_id", required=False) or own_event_id(content),
             "subject": subject,
             "kind": kind,
             "occurred_at": at,

@@ -22,7 +22,8 @@ from memory_pipelines.model import canonical_json, stable_hash
 from memory_pipelines.pipeline.daily import BASE_TABLES
 from memory_pipelines.pipeline.life import Shown, publish_owners
 from memory_pipelines.pipeline.lock import uses_lake
-from memory_pipelines.pipeline.owned import Places, placed, rows_of
+from memory_pipelines.pipeline.owned import Places, placed, rows_of, times_of
+from memory_pipelines.pipeline.persons import behaviour_ahead, behaviour_of
 from memory_pipelines.pipeline.quarantine import settle_events
 from memory_pipelines.pipeline.reward import KIND, labelled_events
 from memory_pipelines.projection import next_views
@@ -65,7 +66,6 @@ MOST_REPLACED = 2_000
 
 MOST_EXCHANGES = 50_000
 """Exchanges whose owners are worked on at once: memory does not grow with the bucket."""
-OCCURRED = ["owner", "occurred_at"]
 SHOWN_SLICES = ("intent", "feedback", "impact_label", "decision_impact", "emotion_score")
 SHOWN_DECISIONS = ("outcome", "rule", "arm", "persistence", "structure", "personalisation", "score")
 
@@ -152,7 +152,7 @@ def _cut(owners: Sequence[str], sizes: Mapping[str, int]) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Subjects:
-    """A portion's labelled exchanges and behaviour."""
+    """A portion's labelled exchanges, and the behaviour of the persons."""
 
     labelled: dict[str, list[Labelled]]
     behaviour: dict[str, History]
@@ -171,7 +171,7 @@ def read_subjects(platform: Platform, portion: Portion, columns: Sequence[str] |
     """Everything that the derived rows of the portion's owners are a function of.
 
     ``columns``: of the exchanges; default all."""
-    behaviour = platform.lake.read(BEHAVIOUR, where=portion.where)
+    behaviour = behaviour_of(platform, portion.owners, portion.where)
     return Subjects(read_labelled(platform, portion, columns), histories(behaviour, portion.plan.as_of))
 
 
@@ -222,7 +222,7 @@ def _predicted(platform: Platform, portion: Portion, model: RewardModel) -> dict
     """Exchange id → both stages of the decision impact by the model, at the plan's versions."""
     plan = portion.plan
     events = labelled_events(platform, plan.versions, plan.model_set, plan.as_of, portion.where)
-    behaviour = settled_events(platform.lake.read(BEHAVIOUR, where=portion.where))
+    behaviour = behaviour_of(platform, portion.owners, portion.where)
     rows, features = event_features(events, behaviour, plan.as_of)
     stages = zip(model.predict(features).tolist(), model.predict(provisional(features)).tolist(), strict=True)
     return dict(zip(rows["exchange_id"].to_pylist(), stages, strict=True))
@@ -364,19 +364,11 @@ def _replace_owners(platform: Platform, spec: TableSpec, portion: Portion, rows:
 def _due(platform: Platform, portion: Portion, memories: pa.Table, behaviour: pa.Table) -> dict[str, datetime | None]:
     """When each owner is to be derived again though nothing touches it: time alone changes its rows then."""
     as_of = portion.plan.as_of
-    starts = _times(platform.lake.read(IMPACTS, columns=OCCURRED, where=portion.where))
-    ahead = _times(behaviour.filter(pc.greater_equal(behaviour["occurred_at"], pa.scalar(as_of, TIME))))
+    starts = times_of(platform.lake.read(IMPACTS, columns=["owner", "occurred_at"], where=portion.where))
+    ahead = behaviour_ahead(platform, portion.owners, behaviour, as_of)
     views = next_views(memories, as_of, platform.settings.profile)
     due: dict[str, datetime | None] = {}
     for owner in portion.owners:
         change = next_change(starts.get(owner, []), ahead.get(owner, []), as_of)
         due[owner] = min((at for at in (change, views.get(owner)) if at is not None), default=None)
     return due
-
-
-def _times(rows: pa.Table) -> dict[str, list[datetime]]:
-    """Owner key → times of its rows."""
-    result: dict[str, list[datetime]] = defaultdict(list)
-    for owner, at in zip(*(rows[name].to_pylist() for name in OCCURRED), strict=True):
-        result[owner].append(at)
-    return result

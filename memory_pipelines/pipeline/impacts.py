@@ -12,13 +12,14 @@ from memory_pipelines.errors import InputError
 from memory_pipelines.pipeline.decisions import LEAST_DIGITS
 from memory_pipelines.pipeline.derive import SCORED, Portion, read_labelled
 from memory_pipelines.pipeline.lock import uses_lake
+from memory_pipelines.pipeline.persons import behaviour_of
 from memory_pipelines.pipeline.reward import KIND, labelled_events
 from memory_pipelines.reward.explain import explain, in_words
 from memory_pipelines.reward.fit import RewardModel
 from memory_pipelines.reward.labels import event_features
-from memory_pipelines.slices.events import histories, settled_events
+from memory_pipelines.slices.events import histories
 from memory_pipelines.slices.impact import RULES, rules_in_words
-from memory_pipelines.tables import BEHAVIOUR, IMPACTS, SLICES
+from memory_pipelines.tables import IMPACTS, SLICES
 from memory_pipelines.wiring import Platform
 
 SLICE = "evt_"
@@ -68,7 +69,7 @@ def _explained(platform: Platform, row: dict[str, Any]) -> Explained:
 
 
 def _by_rules(platform: Platform, portion: Portion, row: dict[str, Any]) -> list[str]:
-    behaviour = platform.lake.read(BEHAVIOUR, where=portion.where)
+    behaviour = behaviour_of(platform, portion.owners, portion.where)
     history = histories(behaviour, portion.plan.as_of).get(row["owner"])
     items = read_labelled(platform, portion, SCORED)[row["owner"]]
     item = next(item for item in items if item.exchange_id == row["exchange_id"])
@@ -81,7 +82,7 @@ def _by_model(platform: Platform, portion: Portion, row: dict[str, Any]) -> list
         raise InputError("the model that scored this exchange is not in the registry any more")
     plan = portion.plan
     events = labelled_events(platform, plan.versions, plan.model_set, plan.as_of, portion.where)
-    behaviour = settled_events(platform.lake.read(BEHAVIOUR, where=portion.where))
+    behaviour = behaviour_of(platform, portion.owners, portion.where)
     rows, features = event_features(events, behaviour, plan.as_of)
     place = rows["exchange_id"].to_pylist().index(row["exchange_id"])
     intent = rows["intent"][place].as_py()

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from memory_pipelines.model import ImpactLabel, impact_label
 from memory_pipelines.pipeline.lock import uses_lake
+from memory_pipelines.pipeline.persons import everybodys_behaviour
 from memory_pipelines.quality.distribution import WINDOW, Histogram, Problem, check_impacts, final_impacts, histogram
 from memory_pipelines.quality.docs import write_page
 from memory_pipelines.quality.suites import SuiteResult, feature_frame, run_suite
@@ -24,7 +25,6 @@ from memory_pipelines.reward.features import NAMES
 from memory_pipelines.reward.fit import InsufficientDataError, RewardModel, feature_rows, fit
 from memory_pipelines.reward.labels import reward_events
 from memory_pipelines.reward.promote import Verdict, decide
-from memory_pipelines.slices.events import settled_events
 from memory_pipelines.slices.impact import load_weights
 from memory_pipelines.stores.canonical import canonical_hash
 from memory_pipelines.stores.registry import ModelRow
@@ -68,8 +68,8 @@ def collect_reward_events(platform: Platform, as_of: datetime) -> pa.Table:
     if manifest is None:
         return REWARD_EVENTS.schema.empty_table()
     events = labelled_events(platform, manifest.versions, manifest.model_set, as_of)
-    behaviour = settled_events(platform.lake.read(BEHAVIOUR))
-    rows = reward_events(events, behaviour, as_of, annotated_impacts(platform))
+    behaviour, others = everybodys_behaviour(platform)
+    rows = reward_events(events, behaviour, as_of, annotated_impacts(platform), others)
     platform.lake.write(REWARD_EVENTS, rows, [])
     return rows
 

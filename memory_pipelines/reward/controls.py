@@ -66,12 +66,15 @@ COLUMNS = (*HABITS, *CONTEXT)
 
 
 def control_moments(world: World) -> Moments:
-    """Ordinary visits and orders: of one person and day the one with the smallest hash of its id."""
+    """Ordinary visits and orders: of one person and day the one with the smallest hash of its id.
+
+    Where identity links join subjects, each has the behaviour of all: one stands for the person."""
     rows = world.behaviour
     rows = rows.filter(pc.is_in(rows.column("kind"), value_set=pa.array(ORDINARY)))
     owners = np.asarray(rows.column("code").to_numpy(), dtype=np.int64)
     at = np.asarray(rows.column("at").to_numpy(), dtype=np.int64)
-    quiet = world.serious.total(owners, at - WEEK, at) == 0
+    quiet = world.disturbed.total(owners, at - WEEK, at) == 0
+    quiet &= world.persons[owners] == owners
     quiet &= world.kinds["churn"].up_to(owners, at) == 0
     owners, at = owners[quiet], at[quiet]
     ids = rows.column("event_id").filter(pa.array(quiet)).to_pylist()

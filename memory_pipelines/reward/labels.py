@@ -10,7 +10,7 @@ Humans decide where they have annotated an event. Else the counterfactual, with 
 Only falls count: a rise of the same size is within the noise of a few orders a week, and its sign would be lost.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
 import numpy as np
@@ -41,6 +41,7 @@ def reward_events(
     behaviour: pa.Table,
     as_of: datetime,
     annotations: Mapping[tuple[str, str], float] | None = None,
+    others: Mapping[str, Collection[str]] | None = None,
 ) -> pa.Table:
     """``tables.REWARD_EVENTS`` rows of all events before ``as_of``, in order of (owner, time, id).
 
@@ -48,8 +49,9 @@ def reward_events(
     ``behaviour``: rows of ``tables.BEHAVIOUR``. Like people are found among the people given, so give all of them.
     Nothing at or after ``as_of`` is read. Where there are too few controls, ``expected`` is null and the 40 % rule
     of thumb is the label. ``annotations``: (owner, exchange id) → impact by humans, which then is the label.
+    ``others``: owner → the person's other subjects, whose behaviour is among the owner's rows (``events_of_persons``).
     """
-    known, world, moments = _known(events, behaviour, as_of)
+    known, world, moments = _known(events, behaviour, as_of, others)
     now = (as_of - EPOCH) // INSTANT
     closed = moments.at + WEEK <= now
     expected = expected_orders(world, moments, now)
@@ -84,9 +86,11 @@ def event_features(events: pa.Table, behaviour: pa.Table, as_of: datetime) -> tu
     return known, feature_matrix(world, moments, known, closed)
 
 
-def _known(events: pa.Table, behaviour: pa.Table, as_of: datetime) -> tuple[pa.Table, World, Moments]:
+def _known(
+    events: pa.Table, behaviour: pa.Table, as_of: datetime, others: Mapping[str, Collection[str]] | None = None
+) -> tuple[pa.Table, World, Moments]:
     known = unique_events(events, as_of)
-    world, moments = build_world(known, unique_behaviour(behaviour, as_of))
+    world, moments = build_world(known, unique_behaviour(behaviour, as_of), others)
     return known, world, moments
 
 

@@ -4,7 +4,7 @@ Belongs here: which rows count, once each; the timelines; moments in them. Does 
 them (``habits``, ``features``) or expected of them (``controls``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -38,10 +38,12 @@ IDLE = ("chit_chat", "inquiry", "transient_reasoning")
 class World:
     """Timelines of everybody's behaviour and exchanges before ``as_of``; owners are codes below ``owners``.
 
-    ``folds``: of each owner a number below ``FOLDS`` that its key alone decides; ``thirds``: all behaviour, owner code
-    · 3 + third of the day (UTC); ``felt``: emotion scores of exchanges."""
+    ``persons``: of each owner the code of the one that stands for the person: itself, but for subjects that identity
+    links join; ``folds``: of each person a number below ``FOLDS`` that its key alone decides; ``thirds``: all
+    behaviour, owner code · 3 + third of the day (UTC); ``felt``: emotion scores of exchanges."""
 
     owners: int
+    persons: Ints
     folds: Ints
     kinds: dict[str, Timeline]
     spend: Timeline
@@ -57,6 +59,8 @@ class World:
     felt: Timeline
     serious: Timeline
     """Exchanges of any category but ``IDLE``."""
+    disturbed: Timeline
+    """The same of all subjects of a person, under the code of the one that stands for it."""
     behaviour: pa.Table
     """Rows with ``code`` and ``at``: each event once, none at or after ``as_of``."""
 
@@ -98,8 +102,12 @@ def _first_of_each(rows: pa.Table, key: tuple[str, str]) -> pa.Table:
     return rows.filter(pa.array(np.concatenate(([True], ~same))))
 
 
-def build_world(events: pa.Table, behaviour: pa.Table) -> tuple[World, Moments]:
-    """Timelines of ``unique_events`` and ``unique_behaviour`` rows, and the moments of the events."""
+def build_world(
+    events: pa.Table, behaviour: pa.Table, others: Mapping[str, Collection[str]] | None = None
+) -> tuple[World, Moments]:
+    """Timelines of ``unique_events`` and ``unique_behaviour`` rows, and the moments of the events.
+
+    ``others``: owner → the other subjects of the same person."""
     (event_owners, owners), names = codes([events.column("owner"), behaviour.column("owner")])
     count = len(names)
     at, event_at = micros(behaviour.column("occurred_at")), micros(events.column("occurred_at"))
@@ -114,9 +122,11 @@ def build_world(events: pa.Table, behaviour: pa.Table) -> tuple[World, Moments]:
     visit, order = kind == "visit", kind == "order"
     dwelt, bounced = visit & ~np.isnan(dwell), visit & ~np.isnan(bounce)
     serious = ~_among(events.column("category"), IDLE)
+    persons = _persons(names, others or {})
     world = World(
         owners=count,
-        folds=np.array([bucket_of(name, FOLDS) for name in names], dtype=np.int64),
+        persons=persons,
+        folds=np.array([bucket_of(name, FOLDS) for name in names], dtype=np.int64)[persons],
         kinds={name: line(kind == name) for name in COUNTED} | {"churn": line(_among(kinds, LEAVING))},
         spend=line(order & ~np.isnan(value), value),
         dwell=line(dwelt, dwell),
@@ -133,9 +143,17 @@ def build_world(events: pa.Table, behaviour: pa.Table) -> tuple[World, Moments]:
         spoken=Timeline(event_owners, event_at, count),
         felt=Timeline(event_owners, event_at, count, np.nan_to_num(floats(events.column("emotion_score")))),
         serious=Timeline(event_owners[serious], event_at[serious], count),
+        disturbed=Timeline(persons[event_owners[serious]], event_at[serious], count),
         behaviour=behaviour.append_column("code", pa.array(owners)).append_column("at", pa.array(at)),
     )
     return world, Moments(event_owners, event_at)
+
+
+def _persons(names: Sequence[str], others: Mapping[str, Collection[str]]) -> Ints:
+    """Of each name the place of the one that stands for the person: the smallest of those that are among the names."""
+    place = {name: number for number, name in enumerate(names)}
+    first = (min(place[key] for key in (name, *others.get(name, ())) if key in place) for name in names)
+    return np.fromiter(first, dtype=np.int64, count=len(names))
 
 
 def _among(column: pa.ChunkedArray, values: Sequence[str]) -> NDArray[np.bool_]:

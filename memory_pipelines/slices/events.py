@@ -6,7 +6,7 @@ belong here: scores (``impact``) or the slice rows (``merge``).
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from memory_pipelines.model import INSTANT, WINDOW, canonical_json, iso
+from memory_pipelines.model import INSTANT, WINDOW, canonical_json, iso, own_event_id
 from memory_pipelines.tables import QUARANTINE
 
 CONFLICTING_EVENT = "conflicting_event"
@@ -127,6 +127,36 @@ def settled_events(behaviour: pa.Table) -> pa.Table:
     Whatever the order of the rows. Two subjects may use one event id: those are two events."""
     rows, first, _ = _versions(behaviour)
     return rows.filter(pa.array(first))
+
+
+def events_of_persons(settled: pa.Table, others: Mapping[str, Collection[str]]) -> pa.Table:
+    """``settled_events``, and for each owner of ``others`` those of these others once more, as the owner's.
+
+    What two of them tell with one id and one content is one event; without ids of the log (``event_id`` is then made
+    from the content) the content decides. The same id with another content is another event: ids need only be unique
+    within a subject. Rows that are added keep the subject and bucket of who acted."""
+    if not others:
+        return settled
+    acted: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    concerned = pa.array(sorted({*others, *(other for of in others.values() for other in of)}))
+    for row in settled.filter(pc.is_in(settled["owner"], value_set=concerned)).to_pylist():
+        acted[row["owner"]].append(row)
+    added = []
+    for owner in sorted(others):
+        told = {_event_told(row) for row in acted[owner]}
+        for other in sorted(others[owner]):
+            for row in acted[other]:
+                if (event := _event_told(row)) not in told:
+                    told.add(event)
+                    added.append(row | {"owner": owner, "event_id": f"{other}/{row['event_id']}"})
+    return pa.concat_tables([settled, pa.Table.from_pylist(added, schema=settled.schema)])
+
+
+def _event_told(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What makes two subjects' rows the same event: neither names its subject."""
+    made = row["event_id"] == own_event_id(row["content_hash"])
+    content = (row[name] for name in ("kind", "occurred_at", "value", "dwell_seconds", "bounce", "reference"))
+    return (None if made else row["event_id"], *content)
 
 
 def lost_events(behaviour: pa.Table) -> pa.Table:

@@ -21,8 +21,9 @@ from memory_pipelines.stores.notes import (
     SourceNote,
     Watermark,
 )
+from memory_pipelines.stores.persons import others_of
 from memory_pipelines.stores.schema import next_touch
-from memory_pipelines.stores.statements import insert_new, parts, translated, upsert
+from memory_pipelines.stores.statements import among, insert_new, parts, translated, upsert
 
 
 class FileLedger:
@@ -94,7 +95,7 @@ class FileLedger:
     ) -> None:
         again = self._meet_versions(connection, turns)
         touch_days(connection, days | again, touch)
-        touch_owners(connection, owners, touch)
+        touch_owners(connection, owners | _of_same_persons(connection, owners), touch)
 
     def _meet_versions(self, connection: sa.Connection, turns: Sequence[tuple[str, str, str]]) -> set[str]:
         """Register turn ids; returns all days of those that have versions on several days, with neighbours."""
@@ -291,6 +292,16 @@ def _counts(connection: sa.Connection) -> Iterable[tuple[str, ChunkCounts]]:
 def _sum(counts: Iterable[ChunkCounts]) -> ChunkCounts:
     total = ChunkCounts.total(counts)
     return replace(total, quarantined={reason: number for reason, number in total.quarantined.items() if number})
+
+
+def _of_same_persons(connection: sa.Connection, owners: Collection[tuple[str, str, int]]) -> set[tuple[str, str, int]]:
+    """The other subjects of the persons whose behaviour landed, as far as they are known: it counts for them too."""
+    table, found = schema.owners, set[tuple[str, str, int]]()
+    others = others_of(connection, {owner for _, owner, _ in owners})
+    for part in parts(sorted(set[str]().union(*others.values()))):
+        query = sa.select(table.c.tenant, table.c.owner, table.c.bucket).where(among(connection, table.c.owner, part))
+        found.update((tenant, owner, bucket) for tenant, owner, bucket in connection.execute(query))
+    return found
 
 
 def touch_days(connection: sa.Connection, days: Collection[str], touch: int) -> None:

@@ -17,6 +17,7 @@ from memory_pipelines.errors import SettingError, TransientError
 from memory_pipelines.model import day_start, shift_day
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.landing_ledger import FileLedger, touch_owners
+from memory_pipelines.stores.persons import touch_relinked
 from memory_pipelines.stores.schema import hold_touches, next_touch
 from memory_pipelines.stores.statements import translated, upsert
 
@@ -286,6 +287,7 @@ class Ledger(FileLedger):
             return []
         table = schema.owners
         with translated(), self._engine.begin() as connection:
+            touch_relinked(connection)
             rows = connection.execute(
                 sa.select(table.c.bucket).where(_waiting(manifest.landed_through)).distinct().order_by(table.c.bucket)
             )
@@ -296,6 +298,7 @@ class Ledger(FileLedger):
         table = schema.owners
         with translated(), self._engine.begin() as connection:
             hold_touches(connection)  # no touch that is read may belong to a newer manifest
+            touch_relinked(connection)
             manifest = self._manifest(connection)
             if manifest is None:
                 return None

@@ -7,6 +7,7 @@ A link says that device and user are one person. Logging out does not undo it; `
 links that were wrong: to everybody it is then as if the link had never been.
 """
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from memory_pipelines.errors import PermanentError
 from memory_pipelines.model import Owner, device_subject, iso, stable_hash, user_subject, utc
 from memory_pipelines.stores import schema
+from memory_pipelines.stores.persons import others_of
 from memory_pipelines.stores.statements import reading, translated
 
 DEVICE = device_subject("")
@@ -74,7 +76,7 @@ class IdentityLinks:
     def unlink(self, device: Owner, user: Owner, at: datetime) -> None:
         """The link was wrong; one made after ``at`` stays, so that a repeated call undoes nothing new."""
         _check(device, user)
-        self._set(device, user, _LINKS.c.linked_at <= utc(at), unlinked_at=utc(at))
+        self._set(device, user, _LINKS.c.linked_at <= utc(at), unlinked_at=utc(at), owners_touched=False)
 
     def seen(self, device: Owner, user: Owner, at: datetime) -> None:
         """Note that a recall of the user could use the device's memories; the first time stands."""
@@ -90,6 +92,12 @@ class IdentityLinks:
             named = {"user": owner.key, "of_tenant": owner.tenant}
             devices = sorted(connection.execute(_LINKED, named).scalars())
         return owner, *(Owner(owner.tenant, device) for device in devices)
+
+    def others_of(self, owners: Collection[str] | None = None) -> dict[str, frozenset[str]]:
+        """Owner key → keys of the other subjects of the same person, of those of ``owners`` (None: of all) that have
+        any. For a device those are its user and the user's other devices."""
+        with translated(), self._engine.begin() as connection:
+            return others_of(connection, owners)
 
     def shared(self, device: Owner) -> bool:
         """Whether more than one user is linked to the device (a family's, a shop's): its memories join nobody."""
@@ -112,7 +120,7 @@ class IdentityLinks:
         with translated(), self._engine.begin() as connection:
             return [max(0.0, (seen - made) / _SECOND) for made, seen in connection.execute(query)]
 
-    def _set(self, device: Owner, user: Owner, when: sa.ColumnElement[bool], **values: datetime) -> None:
+    def _set(self, device: Owner, user: Owner, when: sa.ColumnElement[bool], **values: datetime | bool) -> None:
         """Change the open link of the two, if there is one."""
         of_both = (_LINKS.c.device_owner == device.key, _LINKS.c.user_owner == user.key)
         statement = _LINKS.update().where(*of_both, _LINKS.c.unlinked_at.is_(None), when).values(**values)

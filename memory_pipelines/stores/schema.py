@@ -357,7 +357,13 @@ identity_links = _table(
     sa.Column("linked_at", Instant, nullable=False),
     sa.Column("visible_at", Instant),
     sa.Column("unlinked_at", Instant),
+    sa.Column("owners_touched", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Index("identity_links_user", "user_owner"),
+    sa.Index(
+        *("identity_links_waiting", "device_owner"),
+        postgresql_where=sa.text("NOT owners_touched"),
+        sqlite_where=sa.text("NOT owners_touched"),
+    ),
     sa.Index(
         *("identity_links_open", "device_owner", "user_owner"),
         unique=True,
@@ -366,7 +372,8 @@ identity_links = _table(
     ),
 )
 """Logins of users on devices; rows are only added, one that was wrong gets ``unlinked_at``. ``link_id``: hash of
-device, user and ``linked_at``; ``visible_at``: when a recall of the user could first use the device's memories."""
+device, user and ``linked_at``; ``visible_at``: when a recall of the user could first use the device's memories;
+``owners_touched``: whether the jobs know of it, as it is now: a login itself does not wait for their locks."""
 
 
 # ---- life after admission

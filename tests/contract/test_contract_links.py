@@ -17,6 +17,7 @@ def engine(served: Settings) -> Iterator[sa.Engine]:
     yield engine
     with engine.begin() as connection:
         connection.execute(schema.identity_links.delete())
+        connection.execute(schema.owners.delete())
     engine.dispose()
 
 

@@ -64,6 +64,7 @@ PLANTED = {
     "lake.exchanges of others": 2,
     "lake.slices of others": 2,
     "lake.memories of others": 2,
+    "lake.reward_events of linked subjects": 0,
     "postgres.memory_versions of others": 2,
     **{f"lake.{spec.name}": 5 for spec in ALL if spec.name not in NOTHING_IN_LAKE},
     "lake.behaviour": 2,

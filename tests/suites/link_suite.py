@@ -10,11 +10,14 @@ from memory_pipelines.errors import PermanentError, StoreUnavailableError
 from memory_pipelines.model import Owner
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.links import IdentityLinks
+from memory_pipelines.stores.persons import ever_linked, touch_relinked
+from memory_pipelines.stores.statements import upsert
 
 AT = datetime(2024, 6, 1, 12, 0, 0, 250, tzinfo=UTC)
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
 USER, OTHER = Owner("acme", "u:李雷"), Owner("acme", "u:bob")
 PHONE, LAPTOP = Owner("acme", "d:phone"), Owner("acme", "d:laptop 💻")
+SHOP = Owner("acme", "d:shop")
 
 
 def rows(engine: sa.Engine) -> list[sa.Row[tuple[datetime, datetime | None, datetime | None]]]:
@@ -22,6 +25,23 @@ def rows(engine: sa.Engine) -> list[sa.Row[tuple[datetime, datetime | None, date
     query = sa.select(table.c.linked_at, table.c.visible_at, table.c.unlinked_at).order_by(table.c.linked_at)
     with engine.begin() as connection:
         return list(connection.execute(query))
+
+
+def known(engine: sa.Engine, *owners: Owner) -> None:
+    """The ledger knows the owners, and all are derived."""
+    row = {"bucket": 0, "touched": 0, "derived": 0, "due_at": None}
+    with engine.begin() as connection:
+        upsert(connection, schema.owners, [row | {"owner": o.key, "tenant": o.tenant} for o in owners])
+
+
+def touched(engine: sa.Engine) -> set[Owner]:
+    """Whom links have touched since they were last derived; then they are."""
+    table = schema.owners
+    with engine.begin() as connection:
+        touch_relinked(connection)
+        keys = set(connection.execute(sa.select(table.c.owner).where(table.c.touched > table.c.derived)).scalars())
+        connection.execute(table.update().values(derived=table.c.touched))
+    return {owner for owner in (USER, OTHER, PHONE, LAPTOP, SHOP) if owner.key in keys}
 
 
 class LinkSuite:
@@ -87,6 +107,90 @@ class LinkSuite:
         links.unlink(PHONE, USER, AT + 2 * DAY)
         assert not links.shared(PHONE)
         assert links.linked(OTHER) == (OTHER, PHONE)
+
+    def test_a_person_is_a_user_and_the_devices_of_nobody_else(self, links: IdentityLinks, engine: sa.Engine) -> None:
+        assert links.others_of() == links.others_of([]) == links.others_of([USER.key, PHONE.key]) == {}
+        links.link(PHONE, USER, AT)
+        links.link(LAPTOP, USER, AT)
+        links.link(SHOP, USER, AT)
+        links.link(SHOP, OTHER, AT)
+        everybody = {owner.key for owner in (USER, PHONE, LAPTOP)}
+        expected = {key: everybody - {key} for key in everybody}
+        assert links.others_of() == expected
+        assert links.others_of([PHONE.key, OTHER.key, SHOP.key]) == {PHONE.key: expected[PHONE.key]}
+        assert links.others_of([USER.key, *(f"nobody {i}" for i in range(6_000))]) == {USER.key: expected[USER.key]}
+        links.unlink(PHONE, USER, AT + SECOND)
+        links.unlink(SHOP, OTHER, AT + SECOND)
+        assert links.others_of([LAPTOP.key]) == {LAPTOP.key: {USER.key, SHOP.key}}
+        with engine.begin() as connection:
+            assert ever_linked(connection, PHONE.key) == {owner.key for owner in (USER, LAPTOP, SHOP)}
+            assert ever_linked(connection, OTHER.key) == {SHOP.key}
+
+    def test_a_device_of_somebody_erased_joins_nobody(self, links: IdentityLinks, engine: sa.Engine) -> None:
+        links.link(PHONE, USER, AT)
+        links.link(LAPTOP, USER, AT)
+        with engine.begin() as connection:
+            connection.execute(schema.identity_links.update().values(user_subject=""))
+        assert links.others_of() == {}
+
+    def test_a_changed_link_touches_the_subjects_of_the_person_once(
+        self, links: IdentityLinks, engine: sa.Engine
+    ) -> None:
+        known(engine, USER, PHONE, LAPTOP, OTHER)
+        assert touched(engine) == set()
+        links.link(PHONE, USER, AT)
+        assert touched(engine) == {USER, PHONE}
+        links.link(PHONE, USER, AT + SECOND)
+        assert touched(engine) == set()
+        links.link(LAPTOP, USER, AT)
+        assert touched(engine) == {USER, PHONE, LAPTOP}
+        links.unlink(PHONE, OTHER, AT + SECOND)
+        assert touched(engine) == set()
+        links.unlink(PHONE, USER, AT + SECOND)
+        assert touched(engine) == {USER, PHONE, LAPTOP}
+        links.unlink(PHONE, USER, AT + SECOND)
+        assert touched(engine) == set()
+        links.link(PHONE, USER, AT + DAY)
+        links.unlink(PHONE, USER, AT + 2 * DAY)
+        assert touched(engine) >= {USER, PHONE}
+
+    def test_nobody_becomes_known_by_a_link(self, links: IdentityLinks, engine: sa.Engine) -> None:
+        known(engine, PHONE)
+        links.link(PHONE, USER, AT)
+        links.link(LAPTOP, OTHER, AT)
+        assert touched(engine) == {PHONE}
+        with engine.begin() as connection:
+            assert connection.execute(sa.select(schema.owners.c.owner)).scalars().all() == [PHONE.key]
+
+    def test_a_device_that_becomes_shared_touches_whom_it_leaves_and_joins(
+        self, links: IdentityLinks, engine: sa.Engine
+    ) -> None:
+        third = Owner("acme", "u:third")
+        known(engine, USER, OTHER, PHONE, LAPTOP)
+        links.link(PHONE, USER, AT)
+        links.link(LAPTOP, USER, AT)
+        touched(engine)
+        links.link(PHONE, OTHER, AT)
+        assert touched(engine) == {USER, PHONE, LAPTOP}, "the other user never had it"
+        links.link(PHONE, third, AT)
+        links.unlink(PHONE, third, AT + SECOND)
+        assert touched(engine) == set(), "it joins nobody, now as before"
+        links.unlink(PHONE, USER, AT + SECOND)
+        assert touched(engine) == {OTHER, PHONE}
+        links.link(PHONE, USER, AT + DAY)
+        links.unlink(PHONE, OTHER, AT + DAY)
+        assert touched(engine) >= {USER, OTHER, PHONE, LAPTOP}, "from one to the other while nobody looked"
+
+    def test_a_login_does_not_wait_for_a_job(self, links: IdentityLinks, engine: sa.Engine) -> None:
+        if engine.dialect.name == "sqlite":  # one connection
+            return
+        known(engine, USER, PHONE)
+        with ThreadPoolExecutor(1) as pool, engine.begin() as job:
+            schema.next_touch(job)
+            job.execute(schema.owners.update().values(bucket=1))
+            pool.submit(links.link, PHONE, USER, AT).result(timeout=30)
+            pool.submit(links.unlink, PHONE, USER, AT).result(timeout=30)
+        assert touched(engine) == {USER, PHONE}
 
     def test_tenants_are_apart(self, links: IdentityLinks, engine: sa.Engine) -> None:
         foreign = Owner("rival", PHONE.subject)

@@ -20,7 +20,7 @@ from memory_pipelines.stores.statements import upsert
 if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
 
-NEWEST = "7"
+NEWEST = "8"
 """The revision that the tables of ``schema`` are at: to know it needs no Alembic, whose import takes a while."""
 BASELINE = "2"
 """The schema that databases without a note of Alembic's have; they note it in ``schema_version``."""

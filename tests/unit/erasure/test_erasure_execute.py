@@ -1,10 +1,12 @@
 """Forgetting one person: all of theirs is gone, all else is as it was."""
 
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 from suites.erasure_world import (
     ANN,
     BOB,
+    DAY,
     ERASED_AT,
     PEOPLE,
     PLANTED,
@@ -26,9 +28,11 @@ from memory_pipelines.errors import InputError, PermanentError
 from memory_pipelines.model import Owner, Tier, stable_hash
 from memory_pipelines.recall.source import Source
 from memory_pipelines.stores import schema
+from memory_pipelines.stores.base import Replace
 from memory_pipelines.stores.ledger import Ledger
 from memory_pipelines.stores.links import IdentityLinks
-from memory_pipelines.tables import EXCHANGES, MEMORIES, SLICES, TURNS
+from memory_pipelines.stores.statements import upsert
+from memory_pipelines.tables import EXCHANGES, MEMORIES, REWARD_EVENTS, SLICES, TURNS
 
 
 def test_a_dry_run_counts_what_was_planted_and_changes_nothing(world: World) -> None:
@@ -122,6 +126,30 @@ def test_what_was_said_on_her_device_joins_nobody_else(world: World) -> None:
     assert links.shared(device)
     world.erase(device)
     assert [row for row in world.table(schema.identity_links) if row["device_owner"] == device.key] == []
+
+
+def test_what_linked_devices_are_derived_from_is_forgotten_too(world: World) -> None:
+    """A device's impacts count what its user did: it is derived anew, and its training rows go at once."""
+    device, wrong = Owner("acme", "d:alone"), Owner("acme", "d:wrong")
+    links = IdentityLinks(world.engine)
+    for one in (device, wrong):
+        links.link(one, ANN, ERASED_AT)
+        row = {"tenant": one.tenant, "subject": one.subject, "owner": one.key, "bucket": one.bucket(8)}
+        row |= {"exchange_id": one.subject, "occurred_at": DAY}
+        full = pa.Table.from_pylist([dict.fromkeys(REWARD_EVENTS.schema.names) | row], schema=REWARD_EVENTS.schema)
+        world.lake.write(REWARD_EVENTS, full, [Replace("owner", (one.key,))])
+        with world.engine.begin() as connection:
+            owner = {"owner": one.key, "tenant": one.tenant, "bucket": row["bucket"], "touched": 1, "derived": 1}
+            upsert(connection, schema.owners, [owner])
+    links.unlink(wrong, ANN, ERASED_AT)
+    plan = erasure.dry_run(world.stores, ANN)
+    assert plan.counts["lake.reward_events of linked subjects"] == 2
+    assert {device.key, wrong.key} <= set(plan.touched_owners)
+    world.erase(ANN)
+    assert {device.key, wrong.key}.isdisjoint(row["owner"] for row in world.rows(REWARD_EVENTS))
+    waiting = {row["owner"] for row in world.table(schema.owners) if row["touched"] > row["derived"]}
+    assert {device.key, wrong.key} <= waiting
+    assert {device.key, wrong.key, ANN.key}.isdisjoint(links.others_of())
 
 
 def test_the_same_name_in_another_tenant_is_somebody_else(world: World) -> None:

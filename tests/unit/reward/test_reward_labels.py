@@ -3,12 +3,15 @@
 from datetime import timedelta
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from reward_world import BASE, Row, behaviour_table, deed, event, events_table, rewarded
+from reward_world import ANN, BASE, BOB, NAMES, Row, behaviour_table, deed, event, events_table, rewarded
 
 from memory_pipelines.model import Owner
 from memory_pipelines.reward.controls import MIN_CONTROLS, control_moments
+from memory_pipelines.reward.labels import event_features, reward_events
 from memory_pipelines.reward.world import build_world, unique_behaviour, unique_events
+from memory_pipelines.slices.events import events_of_persons
 
 FAR = BASE + timedelta(days=30)
 RHYTHM = range(-80, 41, 5)
@@ -46,6 +49,43 @@ def test_one_control_a_day_and_person_always_the_same_one() -> None:
     deeds = [deed("visit", hour / 24, name=f"v{hour}") for hour in range(12)]
     assert len(controls([], deeds)) == 1
     assert controls([], deeds) == controls([], deeds[::-1]) == controls([], [*deeds, *deeds])
+
+
+def joined(deeds: list[Row], *person: Owner) -> tuple[pa.Table, dict[str, set[str]]]:
+    """Behaviour of whom identity links join, and who they are."""
+    others = {owner.key: {o.key for o in person if o != owner} for owner in person}
+    return events_of_persons(behaviour_table(deeds), others), others
+
+
+def test_a_person_of_several_subjects_has_ordinary_moments_once() -> None:
+    phone = Owner("acme", "d:phone")
+    behaviour, others = joined([deed("visit", 1), deed("visit", 12, owner=phone), deed("order", 20)], ANN, phone)
+    talk = unique_events(events_table([event("a", owner=phone), event("b", 18, "greeting")]), FAR)
+    found = control_moments(build_world(talk, unique_behaviour(behaviour, FAR), others)[0])
+    days = [round((int(at) / 1e6 - BASE.timestamp()) / 86_400, 4) for at in found.at]
+    assert (len(set(found.owners)), days) == (1, [12, 20]), "the first visit comes after a complaint on the phone"
+
+
+def test_no_subject_of_a_person_decides_what_is_expected_of_another() -> None:
+    devices = [Owner("acme", f"d:{number}") for number in range(6)]
+    busy = [deed("order", day / 2, owner=ANN) for day in range(-160, 81)]
+    quiet = crowd(60)
+    behaviour, others = joined([*quiet, *busy], ANN, *devices)
+    said = [event(f"on {owner.subject}", 0.5, owner=owner) for owner in (ANN, *devices)]
+    rows = reward_events(events_table(said), behaviour, FAR, None, others).to_pylist()
+    assert {row["expected"] for row in rows} == {rows[0]["expected"]}
+    assert {row["observed"] for row in rows} == {13}
+
+
+def test_scoring_a_part_of_the_people_reads_the_features_of_training() -> None:
+    phone = Owner("acme", "d:phone")
+    deeds = [*crowd(MIN_CONTROLS), deed("order", -1), deed("refund", 2, owner=phone)]
+    said = [event("a", owner=ANN), event("p", 0.5, owner=phone), event("b", owner=BOB)]
+    behaviour, others = joined(deeds, ANN, phone)
+    rows = {row["owner"]: row for row in reward_events(events_table(said), behaviour, FAR, None, others).to_pylist()}
+    alone, _ = joined([row for row in deeds if row["owner"] in (ANN.key, phone.key)], ANN, phone)
+    assert str(rows[phone.key]["features"]) == str(event_features(events_table(said[1:2]), alone, FAR)[1][0].tolist())
+    assert rows[ANN.key]["features"][NAMES.index("after_refunds")] == 1
 
 
 def test_expected_orders_are_those_of_like_people() -> None:

@@ -10,17 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from line_count import lines_run
 
-from memory_pipelines.model import Owner
+from memory_pipelines.model import Owner, own_event_id
 from memory_pipelines.slices import events
 from memory_pipelines.slices.events import (
     FEEDBACK,
+    events_of_persons,
     feedback_after,
     group_events,
+    histories,
     labelled_exchanges,
     next_change,
+    settled_events,
     words_of,
 )
-from memory_pipelines.tables import EMOTIONS, ENTITIES, EXCHANGES, INTENTS
+from memory_pipelines.tables import BEHAVIOUR, EMOTIONS, ENTITIES, EXCHANGES, INTENTS
 
 SECOND = 1 / 3600
 
@@ -199,6 +202,58 @@ def test_one_event_counts_once_its_smallest_hash() -> None:
         history = behaviour(deeds)[OWNER.key]
         assert history.times == {"refund": [after(2)], "order": [after(3)]}
         assert history.first_seen == after(2)
+
+
+PHONE, LAPTOP = Owner("acme", "d:phone"), Owner("acme", "d:laptop")
+
+
+def of_persons(rows: list[Row], *persons: tuple[Owner, ...]) -> dict[str, dict[str, list[float]]]:
+    """Subject → kind → hours after ``BASE`` of what counts for it."""
+    others = {owner.key: {o.key for o in person if o != owner} for person in persons for owner in person}
+    found = histories(events_of_persons(settled_events(rows_of(BEHAVIOUR, rows)), others), FAR)
+    owners = {owner.key: owner.subject for owner in (OWNER, PHONE, LAPTOP)}
+    return {
+        owners[key]: {kind: [(at - BASE) / timedelta(hours=1) for at in times] for kind, times in history.times.items()}
+        for key, history in found.items()
+    }
+
+
+def by(owner: Owner, row: Row) -> Row:
+    """The same row of somebody else; one whose id the log did not give has another one there."""
+    content = row["content_hash"] + owner.key
+    made = row["event_id"] == own_event_id(row["content_hash"])
+    named = {"tenant": owner.tenant, "subject": owner.subject, "owner": owner.key, "bucket": owner.bucket(8)}
+    return row | named | {"content_hash": content, "event_id": own_event_id(content) if made else row["event_id"]}
+
+
+def test_what_one_subject_did_counts_for_all_of_the_person() -> None:
+    rows = [deed("order", 1), by(PHONE, deed("order", 3)), by(PHONE, deed("visit", 2)), by(LAPTOP, deed("refund", 4))]
+    apart = {"u:ann": {"order": [1]}, "d:phone": {"order": [3], "visit": [2]}, "d:laptop": {"refund": [4]}}
+    assert of_persons(rows) == apart
+    joint = {"order": [1, 3], "visit": [2]}
+    for seed in range(4):
+        random.Random(seed).shuffle(rows)
+        assert of_persons(rows, (OWNER, PHONE)) == apart | {"u:ann": joint, "d:phone": joint}
+    assert of_persons(rows, (OWNER, PHONE, LAPTOP)) == dict.fromkeys(apart, joint | {"refund": [4]})
+
+
+def test_an_event_that_two_subjects_tell_alike_is_one() -> None:
+    """With ids by id and content, without ids by content; the same id with another content is another event."""
+    told = [deed("order", 1, event="7", value=9.0), deed("visit", 2), deed("order", 3, event="8")]
+    told[1] |= {"event_id": own_event_id(told[1]["content_hash"])}
+    again = [by(PHONE, row) for row in told]
+    again[2] |= {"occurred_at": after(4)}
+    assert of_persons([*told, *again], (OWNER, PHONE))["u:ann"] == {"order": [1, 3, 4], "visit": [2]}
+    other = [by(PHONE, deed("order", 1, event="9", value=9.0)), by(LAPTOP, told[0])]
+    assert of_persons([*told, *other], (OWNER, PHONE, LAPTOP))["u:ann"] == {"order": [1, 1, 3], "visit": [2]}
+    assert of_persons([*told, *other], (PHONE, LAPTOP))["d:phone"] == {"order": [1, 1]}
+
+
+def test_of_each_subject_the_version_that_counts_is_passed_on() -> None:
+    rows = [by(PHONE, deed("order", 1, event="e")), by(PHONE, deed("refund", 2, event="e"))]
+    rows[0] |= {"content_hash": "b"}
+    rows[1] |= {"content_hash": "a"}
+    assert of_persons(rows, (OWNER, PHONE))["u:ann"] == {"refund": [2]}
 
 
 def test_histories_end_before_as_of() -> None:
