@@ -8,9 +8,10 @@ Protocol: invented persons (``people``, seed 7) whose sizes have a long tail; te
 memory, a memory in 20 cold; random vectors of the shipped embedder's dimension stand for embeddings and their making
 is not counted. They are written by the product's publisher and adapters, bucket by bucket, in the publisher's batches
 of 2,000 memories, by one process into empty stores; then 1 % of the persons are published changed (one memory more,
-new scores of a tenth, so a graph anew). A store's rate counts the seconds in its adapter's calls alone, the
-publisher's all. A batch lasts from its first look at the pointers to its last transaction. Reads are whole recalls
-without packs, and what a recall calls, of persons drawn by how much they have, one caller, right after writing.
+new scores of a tenth, so a graph anew). What does not answer in time is tried again, as jobs do. A store's rate counts
+the seconds in its adapter's calls alone, the publisher's all. A batch lasts from its first look at the pointers to its
+last transaction. Reads are whole recalls without packs, and what a recall calls, of persons drawn by how much they
+have, one caller, once the vector store answers again after the writing.
 ``--servers real``: those of ``make test-servers``, with TLS and passwords, on the same machine. One run.
 """
 
@@ -83,7 +84,7 @@ def table(figures: Mapping[str, Any]) -> str:
         if isinstance(times, Mapping):
             lines.append(f"{name:<34}{times['n']:>8}{1000 * times['median']:>10.1f}{1000 * times['p95']:>10.1f}")
         else:
-            lines.append(f"{name + ', mean':<34}{times:>18.0f}")
+            lines.append(f"{name.replace('_', ' '):<34}{times:>18.0f}")
     sizes = ", ".join(f"{role} {size:.0f}" for role, size in figures["disk_mb"].items())
     return "\n".join([*lines, "", f"files grew by, MB: {sizes}"])
 
@@ -93,7 +94,8 @@ def _published(title: str, told: Mapping[str, Any]) -> list[str]:
     lines = [
         f"{title}: {told['memories']} memories, {told['persons']} persons in {seconds:.1f} s, "
         f"{told['memories'] / seconds:.0f} memories/s; this process {told['processor_seconds']:.1f} s of processor",
-        f"batches: {batch['n']}, median {batch['median']:.2f} s, p95 {batch['p95']:.2f} s, most {batch['most']:.2f} s",
+        f"batches: {batch['n']}, median {batch['median']:.2f} s, p95 {batch['p95']:.2f} s, most {batch['most']:.2f} s; "
+        f"a store did not answer in time {told['unanswered']} times",
         f"{'store':<12}{'unit':<12}{'n':>10}{'seconds':>10}{'of all':>8}{'units/s':>10}{'server, s':>11}",
     ]
     for role, unit, calls in WRITES:

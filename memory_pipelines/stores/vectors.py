@@ -24,7 +24,10 @@ MOST_ROWS = 16_384
 PARTITIONS = 16
 SETTING = "MEMORY_PIPELINES_MILVUS_URL"
 READ_SECONDS = 10.0
-WRITE_SECONDS = 60.0
+"""Of what recall waits for; it has deadlines of its own besides."""
+JOB_SECONDS = 60.0
+"""Of what only jobs wait for. A server that has just taken a million vectors in builds its index for seconds, and
+answers nobody meanwhile."""
 LITE = "milvus_lite"
 NOT_LOADED = 101
 UNAVAILABLE = (1, 2, 3, 4, 5, 8, 9)
@@ -95,7 +98,7 @@ class MilvusVectors:
             index_params=index,
             num_partitions=PARTITIONS,
             consistency_level="Strong",
-            timeout=WRITE_SECONDS,
+            timeout=JOB_SECONDS,
         )
 
     def upsert(self, rows: Sequence[VectorRow]) -> None:
@@ -121,7 +124,7 @@ class MilvusVectors:
             self._ask(partial(write, collection=self._collection, data=data))
         self._unflushed += len(good)
         if self._lite and self._unflushed >= UNFLUSHED_MOST:
-            self._ask(lambda client: client.flush(self._collection, timeout=WRITE_SECONDS))
+            self._ask(lambda client: client.flush(self._collection, timeout=JOB_SECONDS))
             self._unflushed = 0
 
     def delete(self, entry_ids: Collection[str]) -> None:
@@ -182,7 +185,7 @@ class MilvusVectors:
             yield from ((entry, owner) for entry, owner in rows)
 
     def drop(self) -> None:
-        self._ask(lambda client: client.drop_collection(self._collection, timeout=WRITE_SECONDS))
+        self._ask(lambda client: client.drop_collection(self._collection, timeout=JOB_SECONDS))
         self._dimension = None
 
     def beside(self, prefix: str) -> list["MilvusVectors"]:
@@ -202,7 +205,7 @@ class MilvusVectors:
             filter=condition,
             output_fields=[field],
             consistency_level="Strong",
-            timeout=READ_SECONDS,
+            timeout=JOB_SECONDS,
             **options,
         )
 
@@ -215,7 +218,7 @@ class MilvusVectors:
             output_fields=fields,
             batch_size=BATCH,
             consistency_level="Strong",
-            timeout=READ_SECONDS,
+            timeout=JOB_SECONDS,
         )
         while page := pages.next():
             found += [tuple(str(row[name]) for name in fields) for row in page]
@@ -231,7 +234,7 @@ class MilvusVectors:
     def _open(self, client: Any) -> int | None:
         if not client.has_collection(self._collection, timeout=READ_SECONDS):
             return None
-        client.load_collection(self._collection, timeout=WRITE_SECONDS)
+        client.load_collection(self._collection, timeout=JOB_SECONDS)
         fields = client.describe_collection(self._collection, timeout=READ_SECONDS)["fields"]
         return next(int(field["params"]["dim"]) for field in fields if field["name"] == "vector")
 
@@ -262,7 +265,7 @@ class MilvusVectors:
                     self.capabilities = _capabilities(version)
                     self._lite = version.startswith(LITE)
                 if last:
-                    self._client.load_collection(self._collection, timeout=WRITE_SECONDS)
+                    self._client.load_collection(self._collection, timeout=JOB_SECONDS)
                 return request(self._client)
             except ConnectionConfigException:
                 raise SettingError(f"{SETTING} is no URL of a Milvus server") from None
@@ -294,22 +297,22 @@ def _capabilities(version: str) -> frozenset[str]:
 
 
 def _upsert(client: Any, collection: str, data: list[dict[str, Any]]) -> None:
-    client.upsert(collection, data, timeout=WRITE_SECONDS)
+    client.upsert(collection, data, timeout=JOB_SECONDS)
 
 
 def _replace(client: Any, collection: str, data: list[dict[str, Any]]) -> None:
     """What an upsert is, in two requests: a reader in between misses the rows that are replaced."""
     _delete(client, collection, [row["entry_id"] for row in data])
-    client.insert(collection, data, timeout=WRITE_SECONDS)
+    client.insert(collection, data, timeout=JOB_SECONDS)
 
 
 def _delete(client: Any, collection: str, ids: list[str]) -> None:
-    client.delete(collection, ids=ids, timeout=WRITE_SECONDS)
+    client.delete(collection, ids=ids, timeout=JOB_SECONDS)
 
 
 def _fetch(client: Any, collection: str, ids: list[str]) -> Any:
     return client.get(
-        collection, ids=ids, output_fields=["entry_id", "vector"], consistency_level="Strong", timeout=READ_SECONDS
+        collection, ids=ids, output_fields=["entry_id", "vector"], consistency_level="Strong", timeout=JOB_SECONDS
     )
 
 
