@@ -42,8 +42,8 @@ class LinkedTrainingRows:
 
     def delete(self, stores: Stores, target: Target) -> None:
         found = sorted(set(self._rows(stores, self.owners(stores, target))))
-        if found:
-            stores.lake.write(REWARD_EVENTS, REWARD_EVENTS.schema.empty_table(), [Replace("owner", tuple(found))])
+        for part in parts(found):
+            stores.lake.write(REWARD_EVENTS, REWARD_EVENTS.schema.empty_table(), [Replace("owner", tuple(part))])
 
     @staticmethod
     def _rows(stores: Stores, owners: Sequence[str]) -> list[str]:

@@ -170,7 +170,8 @@ REMAINS = (
     "vector store: deleted entries (ids and numbers, no text) until compaction",
     "graph store: deleted ids, labels and names in its files and transaction log until they are overwritten",
     "cold store: old object versions where the bucket keeps them",
-    "impact and feedback of what linked devices (of a device: its user) said, until the next bucket run",
+    "impact and feedback of what linked devices (of a device: its user) said: in slices, memories and packs until the"
+    " next bucket run, in files which that replaces until the nightly upkeep, in past reflections until made again",
     "running recall processes: the person's rows in memory until the next recall of the person, or a restart",
     "source files as imported, and backups and exports made before",
 )

@@ -18,7 +18,7 @@ from memory_pipelines.reward.explain import explain, in_words
 from memory_pipelines.reward.fit import RewardModel
 from memory_pipelines.reward.labels import event_features
 from memory_pipelines.slices.events import histories
-from memory_pipelines.slices.impact import RULES, rules_in_words
+from memory_pipelines.slices.impact import RULES, load_weights, rules_in_words
 from memory_pipelines.tables import IMPACTS, SLICES
 from memory_pipelines.wiring import Platform
 
@@ -86,7 +86,12 @@ def _by_model(platform: Platform, portion: Portion, row: dict[str, Any]) -> list
     rows, features = event_features(events, behaviour, plan.as_of)
     place = rows["exchange_id"].to_pylist().index(row["exchange_id"])
     intent = rows["intent"][place].as_py()
+    if load_weights().relevance_of(intent) == 0:
+        return [f"decision impact {row['decision_impact']:.2f}: {intent} has no relevance for decisions"]
     (found,) = explain(RewardModel(models[0].body), features[[place]], [intent])
     if found.impact != row["decision_impact"]:
-        return [f"decision impact {row['decision_impact']:.2f}: {intent} has no relevance for decisions"]
+        return [
+            f"decision impact {row['decision_impact']:.2f}: what counts for it has changed since (late rows, a login);"
+            f" the next run of its bucket ({row['bucket']}) scores it again"
+        ]
     return in_words(found)

@@ -6,7 +6,7 @@ belong here: scores (``impact``) or the slice rows (``merge``).
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,6 +20,8 @@ from memory_pipelines.model import INSTANT, WINDOW, canonical_json, iso, own_eve
 from memory_pipelines.tables import QUARANTINE
 
 CONFLICTING_EVENT = "conflicting_event"
+CONTENT = ("kind", "occurred_at", "value", "dwell_seconds", "bounce", "reference")
+"""Columns of BEHAVIOUR that say what happened."""
 """Reason of a behaviour event that says otherwise than the one of its id that counts."""
 NEAR = timedelta(hours=2)
 LONGEST = timedelta(hours=24)
@@ -137,26 +139,33 @@ def events_of_persons(settled: pa.Table, others: Mapping[str, Collection[str]]) 
     within a subject. Rows that are added keep the subject and bucket of who acted."""
     if not others:
         return settled
-    acted: dict[str, list[dict[str, Any]]] = defaultdict(list)
     concerned = pa.array(sorted({*others, *(other for of in others.values() for other in of)}))
-    for row in settled.filter(pc.is_in(settled["owner"], value_set=concerned)).to_pylist():
-        acted[row["owner"]].append(row)
-    added = []
+    places = np.flatnonzero(pc.is_in(settled["owner"], value_set=concerned).to_numpy())
+    rows = settled.select(["owner", "event_id", "content_hash", *CONTENT]).take(places)
+    acted: dict[str, list[tuple[int, tuple[Any, ...]]]] = defaultdict(list)
+    for place, owner, event in zip(places.tolist(), rows["owner"].to_pylist(), _events_told(rows), strict=True):
+        acted[owner].append((place, event))
+    copied, owners = list[int](), list[str]()
     for owner in sorted(others):
-        told = {_event_told(row) for row in acted[owner]}
+        told = {event for _, event in acted[owner]}
         for other in sorted(others[owner]):
-            for row in acted[other]:
-                if (event := _event_told(row)) not in told:
+            for place, event in acted[other]:
+                if event not in told:
                     told.add(event)
-                    added.append(row | {"owner": owner, "event_id": f"{other}/{row['event_id']}"})
-    return pa.concat_tables([settled, pa.Table.from_pylist(added, schema=settled.schema)])
+                    copied.append(place)
+                    owners.append(owner)
+    added = settled.take(pa.array(copied, pa.int64()))
+    names = pc.binary_join_element_wise(added["owner"], added["event_id"], "/")
+    for column, values in (("event_id", names), ("owner", pa.array(owners, pa.string()))):
+        added = added.set_column(added.schema.get_field_index(column), settled.schema.field(column), values)
+    return pa.concat_tables([settled, added])
 
 
-def _event_told(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What makes two subjects' rows the same event: neither names its subject."""
-    made = row["event_id"] == own_event_id(row["content_hash"])
-    content = (row[name] for name in ("kind", "occurred_at", "value", "dwell_seconds", "bounce", "reference"))
-    return (None if made else row["event_id"], *content)
+def _events_told(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """Of each row what makes two subjects' rows the same event: neither names its subject."""
+    columns = (rows[name].to_pylist() for name in ("event_id", "content_hash", *CONTENT))
+    for event_id, content_hash, *content in zip(*columns, strict=True):
+        yield (None if event_id == own_event_id(content_hash) else event_id, *content)
 
 
 def lost_events(behaviour: pa.Table) -> pa.Table:

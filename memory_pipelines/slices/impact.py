@@ -43,6 +43,10 @@ class Weights:
     habit: float
     emotion: float
 
+    def relevance_of(self, intent: str) -> float:
+        """Of the intent for decisions, in [0, 1]."""
+        return self.relevance.get(intent, self.otherwise)
+
 
 def load_weights() -> Weights:
     return Weights(**read_yaml("impact.yaml"))
@@ -69,7 +73,7 @@ def score_impacts(
             feedback = feedback_after(event, words, history, as_of)
             for item in event:
                 final = item.started_at + WINDOW <= as_of
-                if predicted is not None and weights.relevance.get(item.intent, weights.otherwise) > 0:
+                if predicted is not None and weights.relevance_of(item.intent) > 0:
                     impact, provisional = predicted[item.exchange_id]
                 else:
                     provisional = _impact(item, history, "none", False, weights)
@@ -94,7 +98,7 @@ def _impact(item: Labelled, history: History | None, feedback: str, final: bool,
     rest = 1.0
     for sign in signs.values():
         rest *= 1 - sign
-    return round(weights.relevance.get(item.intent, weights.otherwise) * (1 - rest), 4)
+    return round(weights.relevance_of(item.intent) * (1 - rest), 4)
 
 
 def _signs(item: Labelled, history: History | None, feedback: str, final: bool, weights: Weights) -> dict[str, float]:
@@ -110,7 +114,7 @@ def rules_in_words(item: Labelled, history: History | None, row: Mapping[str, An
     """How the rules came to the impact of an IMPACTS row of the exchange: a line about it, and one for each sign."""
     weights, final = load_weights(), row["impact_final"]
     signs = _signs(item, history, row["feedback"] if final else "none", final, weights)
-    relevance = weights.relevance.get(item.intent, weights.otherwise)
+    relevance = weights.relevance_of(item.intent)
     score = f"decision impact {row['decision_impact']:.2f} by rules"
     return [
         f"{score}: {relevance:.2f}, for {item.intent}, of what these signs join to",

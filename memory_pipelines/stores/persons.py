@@ -8,7 +8,8 @@ whose owners are not touched yet, and the jobs touch them before they look who w
 """
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from math import inf
 
 import sqlalchemy as sa
 
@@ -20,21 +21,28 @@ _LINKS = schema.identity_links
 _OPEN = _LINKS.c.unlinked_at.is_(None)
 
 
-def others_of(connection: sa.Connection, owners: Collection[str] | None) -> dict[str, frozenset[str]]:
+MOST_SUBJECTS = 64
+"""Of a person. More are a test account's, or a fingerprint's that changes with every visit: they join nobody, like a
+shared device, so that what is read for one owner stays bounded."""
+
+
+def others_of(
+    connection: sa.Connection, owners: Collection[str] | None, most: float = MOST_SUBJECTS
+) -> dict[str, frozenset[str]]:
     """Owner key → keys of the other subjects of the same person, of those of ``owners`` (None: of all) that have any.
 
     One query where nobody is linked. Each only looks rows up: who joins whom is found here, since a plan for thousands
-    of owners at once must not depend on the database's statistics. A device whose user was erased joins nobody."""
+    of owners at once must not depend on the database's statistics. A device whose user was erased joins nobody, nor do
+    the subjects of a person of more than ``most``."""
     devices = None if owners is None else _devices_near(connection, frozenset(owners))
     persons: dict[str, set[str]] = defaultdict(set)
-    for device, users in _users(connection, devices).items():
-        (user, named), *more = users.items()
-        if named and not more:
-            persons[user] |= {user, device}
+    for device, user in _only_users(connection, devices):
+        persons[user] |= {user, device}
     asked = None if owners is None else frozenset(owners)
     return {
         owner: frozenset(person - {owner})
         for person in persons.values()
+        if len(person) <= most
         for owner in person
         if asked is None or owner in asked
     }
@@ -55,18 +63,18 @@ def _devices_near(connection: sa.Connection, owners: frozenset[str]) -> set[str]
     return found
 
 
-def _users(connection: sa.Connection, devices: Collection[str] | None) -> dict[str, dict[str, bool]]:
-    """Device (of these; None: of all) → key of each user that it is linked to, and whether the user has a name still:
-    an erasure takes it away."""
-    query = sa.select(_LINKS.c.device_owner, _LINKS.c.user_owner, _LINKS.c.user_subject).where(_OPEN)
+def _only_users(connection: sa.Connection, devices: Collection[str] | None) -> Iterator[tuple[str, str]]:
+    """Devices (of these; None: of all) that are linked to one user, and this user. A shop's terminal is one row of the
+    answer, however many log in there; an erasure takes the name of a user away."""
+    device, user = _LINKS.c.device_owner, _LINKS.c.user_owner
+    query = sa.select(device, sa.func.min(user).label("user")).where(_OPEN).group_by(device)
+    query = query.having(sa.func.min(user) == sa.func.max(user), sa.func.min(_LINKS.c.user_subject) != "")
     queries = [query]
     if devices is not None:
-        queries = [query.where(among(connection, _LINKS.c.device_owner, part)) for part in parts(sorted(devices))]
-    found: dict[str, dict[str, bool]] = defaultdict(dict)
+        queries = [query.where(among(connection, device, part)) for part in parts(sorted(devices))]
     for one in queries:
-        for device, user, subject in connection.execute(one):
-            found[device][user] = subject != ""
-    return found
+        for row in connection.execute(one):
+            yield row.device_owner, row.user
 
 
 def ever_linked(connection: sa.Connection, owner: str) -> set[str]:
@@ -96,34 +104,32 @@ def touch_relinked(connection: sa.Connection) -> None:
     if connection.execute(sa.select(_LINKS.c.link_id).where(waiting).limit(1)).first() is None:
         return
     touch = next_touch(connection)
-    # locked: an undoing that comes meanwhile marks its row after this has, not before
-    query = sa.select(_LINKS.c.link_id, _LINKS.c.device_owner).where(waiting).order_by(_LINKS.c.link_id)
-    rows = connection.execute(query.with_for_update()).all()
-    concerned = _users_concerned(connection, {row.device_owner for row in rows})
+    rows = connection.execute(sa.select(_LINKS.c.link_id, _LINKS.c.device_owner, _OPEN.label("is_open")).where(waiting))
+    found = rows.all()
+    concerned = _users_concerned(connection, {row.device_owner for row in found})
     users = set[str]().union(*concerned.values())
-    touch_known(connection, concerned.keys() | users.union(*others_of(connection, users).values()), touch)
-    for part in parts([row.link_id for row in rows]):
-        connection.execute(_LINKS.update().where(among(connection, _LINKS.c.link_id, part)).values(owners_touched=True))
+    joined = others_of(connection, users, most=inf)  # also those of a person that has just become too large to be one
+    touch_known(connection, concerned.keys() | users.union(*joined.values()), touch)
+    for was_open, still in ((True, _OPEN), (False, sa.not_(_OPEN))):
+        # not locked before: recall would wait. What was undone since is not as it was read, and goes on waiting
+        for part in parts(sorted(row.link_id for row in found if row.is_open == was_open)):
+            these = among(connection, _LINKS.c.link_id, part)
+            connection.execute(_LINKS.update().where(these, still).values(owners_touched=True))
 
 
 def _users_concerned(connection: sa.Connection, devices: Collection[str]) -> dict[str, set[str]]:
-    """Device → the users whom it joins now, or joined (as far as its rows tell) when it was last looked at; without
-    those that join nobody, now as then."""
-    now, before, left = (defaultdict[str, set[str]](set) for _ in range(3))
+    """Device → the users whom it joins, or has joined at any time since it was last looked at, which a derivation under
+    way may have read; without those that have joined nobody.
+
+    A link that was looked at and is open was so all the time: beside one such user nobody else was joined, beside two
+    nobody at all."""
+    stayed, moved = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
     for part in parts(sorted(devices)):
         columns = (_LINKS.c.device_owner, _LINKS.c.user_owner, _OPEN.label("is_open"), _LINKS.c.owners_touched)
         for row in connection.execute(sa.select(*columns).where(among(connection, _LINKS.c.device_owner, part))):
-            if row.is_open:
-                now[row.device_owner].add(row.user_owner)
-                if row.owners_touched:
-                    before[row.device_owner].add(row.user_owner)
-            elif not row.owners_touched:
-                left[row.device_owner].add(row.user_owner)
-    found: dict[str, set[str]] = {}
-    for device in sorted(devices):
-        users = set() if before[device] else left[device]
-        for joined in (now[device], before[device]):
-            users = users | joined if len(joined) == 1 else users
-        if users:
-            found[device] = users
-    return found
+            if not row.owners_touched:
+                moved[row.device_owner].add(row.user_owner)
+            elif row.is_open:
+                stayed[row.device_owner].add(row.user_owner)
+    found = {device: stayed[device] or moved[device] for device in sorted(devices)}
+    return {device: users for device, users in found.items() if users and len(stayed[device]) < 2}

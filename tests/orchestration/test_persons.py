@@ -12,6 +12,13 @@ from pipeline_world import cut, derive_all, in_memory, state
 
 from memory_pipelines.model import Owner
 from memory_pipelines.pipeline import files, forget, reward
+from memory_pipelines.pipeline.derive import (
+    admit_buckets,
+    link_buckets,
+    merge_buckets,
+    publish_buckets,
+    score_buckets,
+)
 from memory_pipelines.pipeline.impacts import explain_impacts
 from memory_pipelines.pipeline.owned import placed, rows_of
 from memory_pipelines.pipeline.persons import behaviour_of
@@ -152,6 +159,26 @@ def test_a_login_that_was_undone_or_shared_was_never_there(logs: dict[str, Path]
                 derive(platform)
         derive(platform)
         assert state(platform) == clean
+
+
+def test_who_logs_in_while_a_derivation_runs_is_derived_again(logs: dict[str, Path]) -> None:
+    """Its steps read the links each for itself: Ann and the phone were one person for a while."""
+    clean = state(lived(*map(land, logs.values()), link(PHONE, ANN), link(PHONE, BOB)))
+    platform = in_memory(certificate_secret=SECRET)
+    for path in logs.values():
+        files.land(platform, [path])
+    cut(platform, list(platform.ledger.touched_days()))
+    buckets = platform.ledger.touched_buckets()
+    steps = (score_buckets, merge_buckets, admit_buckets, link_buckets, publish_buckets)
+    score_buckets(platform, buckets)
+    platform.links.link(PHONE, ANN, START)
+    for step in steps[:2]:
+        step(platform, buckets)
+    platform.links.link(PHONE, BOB, START)
+    for step in steps[1:]:
+        step(platform, buckets)
+    derive_all(platform)
+    assert state(platform) == clean
 
 
 def test_what_the_user_will_do_is_due_for_the_device(logs: dict[str, Path]) -> None:

@@ -139,7 +139,7 @@ def test_each_kind_is_emptied_by_a_place_or_says_why_it_need_not_be() -> None:
     names = {place.name for place in PLACES}
     assert {kind.place for kind in KINDS if kind.place is not None} <= names
     assert all(kind.why for kind in KINDS if kind.place is None)
-    of_others = {name for name in names if name.endswith(" of others")}
+    of_others = {name for name in names if name.endswith((" of others", " of linked subjects"))}
     assert names - of_others == {kind.place for kind in KINDS if kind.place is not None}
 
 

@@ -10,7 +10,7 @@ from memory_pipelines.errors import PermanentError, StoreUnavailableError
 from memory_pipelines.model import Owner
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.links import IdentityLinks
-from memory_pipelines.stores.persons import ever_linked, touch_relinked
+from memory_pipelines.stores.persons import MOST_SUBJECTS, ever_linked, touch_relinked
 from memory_pipelines.stores.statements import upsert
 
 AT = datetime(2024, 6, 1, 12, 0, 0, 250, tzinfo=UTC)
@@ -34,14 +34,14 @@ def known(engine: sa.Engine, *owners: Owner) -> None:
         upsert(connection, schema.owners, [row | {"owner": o.key, "tenant": o.tenant} for o in owners])
 
 
-def touched(engine: sa.Engine) -> set[Owner]:
-    """Whom links have touched since they were last derived; then they are."""
+def touched(engine: sa.Engine, *more: Owner) -> set[Owner]:
+    """Whom of the known persons and ``more`` links have touched since they were last derived; then they are."""
     table = schema.owners
     with engine.begin() as connection:
         touch_relinked(connection)
         keys = set(connection.execute(sa.select(table.c.owner).where(table.c.touched > table.c.derived)).scalars())
         connection.execute(table.update().values(derived=table.c.touched))
-    return {owner for owner in (USER, OTHER, PHONE, LAPTOP, SHOP) if owner.key in keys}
+    return {owner for owner in (USER, OTHER, PHONE, LAPTOP, SHOP, *more) if owner.key in keys}
 
 
 class LinkSuite:
@@ -180,6 +180,33 @@ class LinkSuite:
         links.link(PHONE, USER, AT + DAY)
         links.unlink(PHONE, OTHER, AT + DAY)
         assert touched(engine) >= {USER, OTHER, PHONE, LAPTOP}, "from one to the other while nobody looked"
+
+    def test_whom_a_device_joined_while_nobody_looked_is_touched(self, links: IdentityLinks, engine: sa.Engine) -> None:
+        """A derivation under way reads links as they are at each of its steps."""
+        known(engine, USER, OTHER, PHONE)
+        links.link(PHONE, USER, AT)
+        links.link(PHONE, OTHER, AT)
+        assert touched(engine) == {USER, OTHER, PHONE}, "it joins nobody, but did join the first"
+        links.unlink(PHONE, OTHER, AT + SECOND)
+        assert touched(engine) == {USER, PHONE}
+        links.link(PHONE, OTHER, AT + DAY)
+        links.unlink(PHONE, USER, AT + DAY)
+        links.link(PHONE, USER, AT + 2 * DAY)
+        assert touched(engine) == {USER, OTHER, PHONE}, "for a while it was the other one's alone"
+
+    def test_a_user_of_too_many_devices_joins_nobody(self, links: IdentityLinks, engine: sa.Engine) -> None:
+        devices = [Owner("acme", f"d:{number}") for number in range(MOST_SUBJECTS)]
+        known(engine, USER, *devices)
+        for device in devices[1:]:
+            links.link(device, USER, AT)
+        assert len(links.others_of([USER.key])[USER.key]) == MOST_SUBJECTS - 1
+        assert touched(engine, *devices) == {USER, *devices[1:]}
+        links.link(devices[0], USER, AT)
+        assert links.others_of() == links.others_of([USER.key, devices[1].key]) == {}
+        assert touched(engine, *devices) == {USER, *devices}, "they were one person"
+        links.unlink(devices[0], USER, AT + SECOND)
+        assert len(links.others_of([devices[1].key])[devices[1].key]) == MOST_SUBJECTS - 1
+        assert touched(engine, *devices) == {USER, *devices}
 
     def test_a_login_does_not_wait_for_a_job(self, links: IdentityLinks, engine: sa.Engine) -> None:
         if engine.dialect.name == "sqlite":  # one connection
