@@ -37,6 +37,7 @@ class _Leases:
         self._lock = threading.Lock()
         self._held: dict[int, tuple[int, Any]] = {}
         self._answered: dict[int, float] = {}
+        self._of_driver = engine.dialect.loaded_dbapi.Error
         sa.event.listen(engine, "checkout", self._taken)
         sa.event.listen(engine, "checkin", self._given_back)
         sa.event.listen(engine, "close", self._closed)
@@ -53,7 +54,14 @@ class _Leases:
     def cut(self, thread: int) -> int:
         with self._lock:
             waited = [connection for holder, connection in self._held.values() if holder == thread]
-            return sum(_shut(connection) for connection in waited)
+            return sum(self._shut(connection) for connection in waited)
+
+    def _shut(self, connection: Any) -> bool:
+        with suppress(AttributeError, OSError, self._of_driver):  # no socket, or none any more: it was lost just now
+            with socket.socket(fileno=os.dup(connection.fileno())) as shared:
+                shared.shutdown(socket.SHUT_RDWR)
+            return True
+        return False
 
     def _taken(self, connection: Any, record: Any, proxy: Any) -> None:
         with self._lock:
@@ -79,11 +87,3 @@ class _Leases:
 
 
 _WATCHED: WeakKeyDictionary[sa.Engine, _Leases] = WeakKeyDictionary()
-
-
-def _shut(connection: Any) -> bool:
-    with suppress(AttributeError, OSError, sa.exc.SQLAlchemyError):  # no socket, or none any more
-        with socket.socket(fileno=os.dup(connection.fileno())) as shared:
-            shared.shutdown(socket.SHUT_RDWR)
-        return True
-    return False

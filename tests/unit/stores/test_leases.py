@@ -1,5 +1,8 @@
 """Connections that were just given back are not asked whether they live; others are."""
 
+import threading
+
+import psycopg
 import pytest
 import sqlalchemy as sa
 
@@ -30,3 +33,15 @@ def test_a_closed_connection_is_forgotten() -> None:
     assert len(watched._answered) == 1
     engine.dispose()
     assert not watched._answered
+
+
+def test_a_connection_that_is_lost_already_needs_no_cutting() -> None:
+    engine = sa.create_engine("postgresql+psycopg://nobody@127.0.0.1:1/none")
+    watched = leases._Leases(engine)
+
+    class Lost:
+        def fileno(self) -> int:
+            raise psycopg.OperationalError("the connection is lost")
+
+    watched._taken(Lost(), None, None)
+    assert watched.cut(threading.get_ident()) == 0
