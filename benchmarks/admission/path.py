@@ -54,7 +54,7 @@ class Forgetful:
         return {s: token(s.kind, hashlib.sha256(repr(s).encode()).digest()) for s in secrets}
 
     def reveal(self, wanted: object) -> dict[object, dict[str, str]]:
-        raise NotImplementedError("nothing was kept")
+        return {}
 
 
 def turns_table(turns: Iterable[Turn]) -> pa.Table:

@@ -146,7 +146,8 @@ def publish(
 
 
 def _published(publisher: "Publisher", bucket: int, states: "Sequence[OwnerState]") -> "tuple[Published, int]":
-    """As a job does it: a store that does not answer in time is tried again. And how often that was."""
+    """As a job does it: a store that does not answer in time is tried again. And how often that was; what a failed try
+    had committed is not counted again."""
     from memory_pipelines.errors import StoreUnavailableError
 
     for late in range(TRIES):

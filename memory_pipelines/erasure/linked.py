@@ -13,7 +13,7 @@ from memory_pipelines.erasure.places import Stores, Target
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.base import Replace
 from memory_pipelines.stores.persons import ever_linked
-from memory_pipelines.stores.statements import parts, translated
+from memory_pipelines.stores.statements import among, parts, translated
 from memory_pipelines.tables import REWARD_EVENTS
 
 
@@ -33,7 +33,8 @@ class LinkedTrainingRows:
         table, known = schema.owners, list[str]()
         with translated(), stores.engine.begin() as connection:
             for part in parts(sorted(ever_linked(connection, target.key))):
-                known += connection.execute(sa.select(table.c.owner).where(table.c.owner.in_(part))).scalars()
+                these = among(connection, table.c.owner, part)
+                known += connection.execute(sa.select(table.c.owner).where(these)).scalars()
         return known
 
     def count(self, stores: Stores, targets: Sequence[Target]) -> dict[str, int]:

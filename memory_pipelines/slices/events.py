@@ -20,9 +20,9 @@ from memory_pipelines.model import INSTANT, WINDOW, canonical_json, iso, own_eve
 from memory_pipelines.tables import QUARANTINE
 
 CONFLICTING_EVENT = "conflicting_event"
+"""Reason of a behaviour event that says otherwise than the one of its id that counts."""
 CONTENT = ("kind", "occurred_at", "value", "dwell_seconds", "bounce", "reference")
 """Columns of BEHAVIOUR that say what happened."""
-"""Reason of a behaviour event that says otherwise than the one of its id that counts."""
 NEAR = timedelta(hours=2)
 LONGEST = timedelta(hours=24)
 

@@ -282,12 +282,12 @@ class Ledger(FileLedger):
 
     def touched_buckets(self) -> list[int]:
         """Buckets with owners that were touched or whose window has closed."""
-        manifest = self.manifest()
-        if manifest is None:
-            return []
         table = schema.owners
         with translated(), self._engine.begin() as connection:
             touch_relinked(connection)
+            manifest = self._manifest(connection)
+            if manifest is None:
+                return []
             rows = connection.execute(
                 sa.select(table.c.bucket).where(_waiting(manifest.landed_through)).distinct().order_by(table.c.bucket)
             )

@@ -20,7 +20,6 @@ from memory_pipelines.stores.statements import among, parts
 _LINKS = schema.identity_links
 _OPEN = _LINKS.c.unlinked_at.is_(None)
 
-
 MOST_SUBJECTS = 64
 """Of a person. More are a test account's, or a fingerprint's that changes with every visit: they join nobody, like a
 shared device, so that what is read for one owner stays bounded."""

@@ -13,7 +13,7 @@ from memory_pipelines.clock import SystemClock
 from memory_pipelines.model import Owner, Tier
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.base import Person, StoredMemory, cold_key
-from memory_pipelines.stores.statements import parts, reading, translated
+from memory_pipelines.stores.statements import parts, reading, texts_in, translated
 
 POINTED = ("tier", "admitted_at", "accessed_at", "activations")
 """Columns that the pointer has, not the version."""
@@ -55,9 +55,7 @@ class PostgresReads:
     @staticmethod
     def _memories_of_turns(connection: sa.Connection, owner: Owner, turns: set[str]) -> frozenset[str]:
         table, pointer = schema.memory_versions, schema.memories
-        on_postgres = connection.dialect.name == "postgresql"
-        each = sa.func.json_array_elements_text if on_postgres else sa.func.json_each
-        source = each(table.c.source_turn_ids).table_valued("value")
+        source = texts_in(connection, table.c.source_turn_ids)
         named: set[str] = set()
         for part in parts(sorted(turns)):
             rows = connection.execute(

@@ -57,9 +57,13 @@ def parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
 def among(connection: sa.Connection, column: sa.Column[Any], values: Sequence[str]) -> sa.ColumnElement[bool]:
     """``column IN values``, for thousands of them: as parameters they take longer to send than the rows to find, and so
     do arrays, so they are one JSON text."""
+    return column.in_(sa.select(texts_in(connection, sa.literal(list(values), sa.JSON())).c.value))
+
+
+def texts_in(connection: sa.Connection, array: sa.ColumnElement[Any]) -> sa.TableValuedAlias:
+    """The texts of a JSON array as rows of one column, ``value``."""
     each = sa.func.json_array_elements_text if connection.dialect.name == "postgresql" else sa.func.json_each
-    value = each(sa.literal(list(values), sa.JSON())).table_valued("value")
-    return column.in_(sa.select(value.c.value))
+    return each(array).table_valued("value")
 
 
 def upsert(

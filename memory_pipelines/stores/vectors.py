@@ -26,8 +26,7 @@ SETTING = "MEMORY_PIPELINES_MILVUS_URL"
 READ_SECONDS = 10.0
 """Of what recall waits for; it has deadlines of its own besides."""
 JOB_SECONDS = 60.0
-"""Of what only jobs wait for. A server that has just taken a million vectors in builds its index for seconds, and
-answers nobody meanwhile."""
+"""Of what only jobs wait for. A server that had just taken a million vectors in did not answer within READ_SECONDS."""
 LITE = "milvus_lite"
 NOT_LOADED = 101
 UNAVAILABLE = (1, 2, 3, 4, 5, 8, 9)
