@@ -14,7 +14,7 @@ from memory_pipelines.clock import Clock, SystemClock
 from memory_pipelines.endpoints import with_endpoints
 from memory_pipelines.errors import SettingError
 from memory_pipelines.settings import PREFIX, Settings
-from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, Lake, Vector, VectorStore
+from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, Lake, Vector, VectorCollection, VectorStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from memory_pipelines.stores.keyring import KeyRing
     from memory_pipelines.stores.ledger import Ledger
     from memory_pipelines.stores.links import IdentityLinks
-    from memory_pipelines.stores.live import CollectionRegister, Embedded, LiveVectors
+    from memory_pipelines.stores.live import CollectionRegister, LiveVectors
     from memory_pipelines.stores.packs import PackShelf
     from memory_pipelines.stores.publish import Publisher
     from memory_pipelines.stores.registry import ModelRegistry
@@ -176,13 +176,11 @@ class Platform:
 
         return CollectionRegister(self.engine)
 
-    def wanted(self) -> "Embedded":
+    def wanted(self) -> VectorCollection:
         """The collection of the settings' embedding model, which is not live before it is built."""
-        from memory_pipelines.stores.live import Embedded
-
         model = "".join(c if c.isalnum() else "_" for c in self.embedder.model_id)
         named = self.embedder.model_id, self.embedder.dimension
-        return Embedded(f"{COLLECTIONS}{model}", self.settings.embedder, *named)
+        return VectorCollection(f"{COLLECTIONS}{model}", self.settings.embedder, *named)
 
     def load_embedder(self, setting: str) -> "Embedder":
         """The embedding model that a setting names."""
@@ -264,12 +262,12 @@ class Platform:
         live = self.vectors
         return live.pair() if isinstance(live, LiveVectors) else (self.embedder, live)
 
-    def _searched_online(self) -> tuple["Embedder", VectorStore]:
-        """The same while the relational store may not answer."""
+    def searched_online(self, live: VectorCollection | None) -> tuple["Embedder", VectorStore]:
+        """The same while the relational store may not answer. ``live``: the live collection, where it was just read."""
         from memory_pipelines.stores.live import LiveVectors
 
-        live = self.vectors
-        return live.pair(self.guards.relational) if isinstance(live, LiveVectors) else (self.embedder, live)
+        store = self.vectors
+        return store.pair(live, self.guards.relational) if isinstance(store, LiveVectors) else (self.embedder, store)
 
     def clean(self, turns: "pa.Table") -> tuple["pa.Table", dict[str, int]]:
         """Step 1 of TURNS rows: readable text, noise dropped and counted by rule, tokens for sensitive fields; their
@@ -342,7 +340,12 @@ class Platform:
 
     @cached_property
     def recall(self) -> "Recall":
-        """Reads memories. Each store is opened by the first recall, and one that cannot be is missing in its answer."""
+        """Reads memories."""
+        return self.reader()
+
+    def reader(self, *, token_budget: int | None = None, packed: bool = True) -> "Recall":
+        """A reader that has recalled nobody yet. Each store is opened by the first recall, and one that cannot be is
+        missing in its answer. ``token_budget``: None is the setting's; ``packed``: whether it reads packs."""
         from memory_pipelines.recall import Recall
 
         guards = self.guards
@@ -354,12 +357,12 @@ class Platform:
             guards.cold.of(lambda: self.cold),
             self.embedder,
             self.clock,
-            self.settings.token_budget,
+            token_budget or self.settings.token_budget,
             links=guards.relational.of(lambda: self.links),
             vault=guards.relational.of(lambda: self.keyring),
-            searched=self._searched_online,
+            searched=self.searched_online,
             buffers=self.buffers,
-            packs=guards.relational.of(lambda: self.packs),
+            packs=guards.relational.of(lambda: self.packs) if packed else None,
             guard=guards.vector,
         )
 

@@ -5,10 +5,11 @@ Belongs here: the protocol, the tables. Does not belong here: callers (``load``)
 Protocol: one person a size (``benchmarks.stores.people``: half Chinese, half English, 3.6 edges a memory, a memory in
 20 cold), published by the product's publisher into embedded servers that are started for it, packs made by the job's
 function. Vectors of memories and queries are random directions of the shipped embedder's dimension: a query's vector is
-given, no model runs. The stores are measured before there is a pack: a reader would take that from the hot store. 200
-queries in turn, of the words that memories are made of. The whole recall is timed, with the reads of PostgreSQL and
-what becomes of it, up to the answer with reasons. *In process*: the person was recalled before. *From the hot store*,
-*from PostgreSQL*: each recall is the first of a new reader. Open loop: calls are due at random at half of the
+given, no model runs. The reader is the product's own, with the session buffer (empty) and the threads that keep
+deadlines, but none ends. The stores are measured before there is a pack: a reader would take that from the hot store.
+200 queries in turn, of the words that memories are made of. The whole recall is timed, with the reads of PostgreSQL
+and what becomes of it, up to the answer with reasons. *In process*: the person was recalled before. *From the hot
+store*, *from PostgreSQL*: each recall is the first of a new reader. Open loop: calls are due at random at half of the
 throughput that as many callers have, and waiting counts. One process, one run.
 """
 
@@ -35,6 +36,8 @@ from memory_pipelines.wiring import Platform
 SEED = 7
 QUERIES = 200
 NO_BUDGET = 1_000_000
+UNHURRIED = {f"deadline_{store}": 600.0 for store in ("relational", "vector", "graph", "hot", "cold")}
+"""Settings: an answer is waited for, however long it takes, so that all is in it."""
 FIRST_CALLS = 20
 """Recalls by new readers: each loads the pack."""
 
@@ -49,8 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=10.0, help="of each open loop, and of each throughput")
     chosen = parser.parse_args(argv)
     print(line(describe()), flush=True)
-    changed = {} if chosen.pack_bytes is None else {"pack_bytes": chosen.pack_bytes}
-    with embedded_platform(**changed) as platform:
+    changed: dict[str, Any] = {} if chosen.pack_bytes is None else {"pack_bytes": chosen.pack_bytes}
+    with embedded_platform(**UNHURRIED, **changed) as platform:
         shipped = platform.embedder
         platform.__dict__["embedder"] = Given(shipped.dimension, SEED, shipped.model_id, shipped.digest)
         queries = asked(chosen.queries, SEED)
@@ -70,16 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def reader(platform: Platform, way: str, budget: int | None = None) -> Recall:
     """A new reader that has recalled nobody yet; ``budget``: other than the setting's."""
-    stores = (platform.authority, platform.vectors, platform.graph, platform.hot, platform.cold, platform.embedder)
-    return Recall(
-        *stores,
-        platform.clock,
-        budget or platform.settings.token_budget,
-        links=platform.links,
-        vault=platform.keyring,
-        searched=platform.searched,
-        packs=platform.packs if way == "packs" else None,
-    )
+    return platform.reader(token_budget=budget, packed=way == "packs")
 
 
 def _publish(platform: Platform, size: int) -> Subject:

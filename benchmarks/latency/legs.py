@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 PARTS = {
-    "person and links": (("source", "Source.read_all"), ("person", "Subjects.of")),
+    "person and rows": (("source", "Source.find"),),
     "bm25": (("bm25", "Bm25.score"),),
     "dense": (("dense", "search"),),
     "facts": (("facts", "leg"), ("facts", "superseded")),

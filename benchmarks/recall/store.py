@@ -14,7 +14,7 @@ from memory_pipelines.model import Owner
 from memory_pipelines.models.base import Embedder, Vectors
 from memory_pipelines.recall import Recall
 from memory_pipelines.recall.fusion import SHIPPED, Weights
-from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, Hit, Person, StoredMemory, Vector
+from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, Head, Hit, Person, StoredMemory, Vector
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryVectors
 
 VERSION = "v1"
@@ -44,6 +44,9 @@ class Table:
 
     def __init__(self) -> None:
         self.rows: dict[Owner, list[StoredMemory]] = {}
+
+    def head(self, owner: Owner, as_of: datetime) -> Head:
+        return Head((self.person(owner),))
 
     def person(self, owner: Owner) -> Person:
         return Person(owner, 1, VERSION, frozenset())

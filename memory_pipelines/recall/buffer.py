@@ -9,7 +9,7 @@ The journal is the authority. A copy is good for one mark of it; with the journa
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
@@ -61,7 +61,27 @@ class Buffers:
         else:
             copies = {owner: self._copy(owner, mark, as_of, missing) for owner, mark in marks.items()}
         found = {owner: copy for owner in owners if (copy := copies.get(owner)) is not None}
-        return self._joined(owners[0], found) if any(turns for _, turns in found.values()) else None
+        return self.joined(owners[0], found)
+
+    def held(self, marks: Mapping[Owner, str]) -> dict[Owner, Copy] | None:
+        """This process's copies at just these marks; None where one is missing."""
+        with self._lock:
+            copies = {owner: copy for owner in marks if (copy := self._copies.get(owner)) is not None}
+        return copies if {owner: mark for owner, (mark, _) in copies.items()} == marks else None
+
+    def joined(self, first: Owner, copies: Mapping[Owner, Copy]) -> Snapshot | None:
+        """The turns of all copies as rows, kept for ``first`` until a mark changes; None where there is none."""
+        if not any(turns for _, turns in copies.values()):
+            return None
+        key = tuple(f"{owner.key}:{mark}" for owner, (mark, _) in copies.items())
+        with self._lock:
+            known = self._snapshots.get(first)
+        if known is not None and known[0] == key:
+            return known[1]
+        joint = Snapshot.joined(first, [Snapshot(owner, as_rows(turns)) for owner, (_, turns) in copies.items()])
+        with self._lock:
+            _put(self._snapshots, first, (key, joint))
+        return joint
 
     def refresh(self, owner: Owner, as_of: datetime, missing: set[str]) -> None:
         """Bring the hot store's copy up to date, after something was noted."""
@@ -102,17 +122,6 @@ class Buffers:
         with self._lock:
             _put(self._copies, owner, copy)
         return copy
-
-    def _joined(self, first: Owner, copies: dict[Owner, Copy]) -> Snapshot:
-        key = tuple(f"{owner.key}:{mark}" for owner, (mark, _) in copies.items())
-        with self._lock:
-            known = self._snapshots.get(first)
-        if known is not None and known[0] == key:
-            return known[1]
-        joint = Snapshot.joined(first, [Snapshot(owner, as_rows(turns)) for owner, (_, turns) in copies.items()])
-        with self._lock:
-            _put(self._snapshots, first, (key, joint))
-        return joint
 
 
 def _put(held: OrderedDict[Owner, Any], owner: Owner, value: object) -> None:

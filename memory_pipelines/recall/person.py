@@ -6,7 +6,7 @@ here: which links there are (``stores.links``), reading one subject's rows (``so
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from memory_pipelines.errors import StoreUnavailableError
@@ -18,6 +18,11 @@ MAX_NOTED = 10_000
 """Users whose noted links one process remembers; a forgotten one is noted again, which changes nothing."""
 
 
+def of_one_tenant(owner: Owner, linked: Iterable[Owner]) -> tuple[Owner, ...]:
+    """The owner first, then the others once each; nobody of another tenant, whatever a store says."""
+    return owner, *dict.fromkeys(o for o in linked if o != owner and o.tenant == owner.tenant)
+
+
 class Subjects:
     """Who answers for whom; without ``links`` everybody for themselves."""
 
@@ -27,7 +32,7 @@ class Subjects:
         self._noted: OrderedDict[Owner, frozenset[Owner]] = OrderedDict()
 
     def of(self, owner: Owner, missing: set[str]) -> tuple[Owner, ...]:
-        """The owner first, then whoever is linked now; nobody of another tenant, whatever the store says.
+        """The owner first, then whoever is linked now.
 
         Links that cannot be read join nobody: one may have been undone."""
         if self._links is None:
@@ -37,16 +42,17 @@ class Subjects:
         except StoreUnavailableError:
             missing.add("relational")
             return (owner,)
-        others = dict.fromkeys(o for o in linked if o != owner and o.tenant == owner.tenant)
-        self._forget(owner, others)
-        return owner, *others
+        return of_one_tenant(owner, linked)
 
     def shown(self, owner: Owner, others: Sequence[Owner], at: datetime) -> None:
-        """Note links whose memories could be used, once per process and link; a store that is down is left alone."""
+        """Note links whose memories could be used, once per process and link; a store that is down is left alone. What
+        is linked no more is noted anew when it is linked again."""
         if self._links is None:
             return
         with self._lock:
-            noted = self._noted.get(owner, frozenset())
+            noted = self._noted.pop(owner, frozenset()) & frozenset(others)
+            if noted:
+                self._noted[owner] = noted
         for other in others:
             if other in noted:
                 continue
@@ -58,13 +64,6 @@ class Subjects:
                 self._noted[owner] = self._noted.pop(owner, frozenset()) | {other}
                 while len(self._noted) > MAX_NOTED:
                     self._noted.popitem(last=False)
-
-    def _forget(self, owner: Owner, others: Collection[Owner]) -> None:
-        """What is linked no more is noted anew when it is linked again."""
-        with self._lock:
-            noted = self._noted.pop(owner, frozenset()) & frozenset(others)
-            if noted:
-                self._noted[owner] = noted
 
 
 class JointSnapshots:

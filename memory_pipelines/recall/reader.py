@@ -37,6 +37,7 @@ from memory_pipelines.stores.base import (
     Links,
     Packs,
     Person,
+    VectorCollection,
     VectorStore,
 )
 from memory_pipelines.stores.ripple import MAX_ANCHORS
@@ -64,6 +65,8 @@ class _Scope:
     missing: set[str]
     buffer: Snapshot | None
     """What was said and is not consolidated yet."""
+    live: VectorCollection | None
+    """The vector collection, as it was read with the persons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,28 +97,28 @@ class Recall:
         token_budget: int,
         links: Links | None = None,
         vault: Vault | None = None,
-        searched: Callable[[], tuple[Embedder, VectorStore]] | None = None,
+        searched: Callable[[VectorCollection | None], tuple[Embedder, VectorStore]] | None = None,
         weights: Weights = SHIPPED,
         packs: Packs | None = None,
         buffers: Buffers | None = None,
         guard: Run = unguarded,
     ) -> None:
-        """``token_budget``: estimated tokens that the history slices of one answer may fill; ``links``: which
-        subjects are one person (None: each is a person); ``vault``: what tokens stand for (None: they stay);
-        ``searched``: embedder and collection that belong together now (None: always those given); ``weights``: of
+        """``token_budget``: estimated tokens that the history slices of one answer may fill; ``links``: where
+        it is noted that a link has shown (None: nowhere); ``vault``: what tokens stand for (None: they stay);
+        ``searched``: embedder and collection that belong together, given the live collection as it was just read, or
+        None to have it read (None: always those given); ``weights``: of
         the legs in an answer's order; ``packs``: where the jobs keep packs (None: everything is read from the
         stores); ``buffers``: what was just said (None: memories only); ``guard``: runs the dense leg, whose model may
         be an endpoint. Stores guard themselves (``Guard.of``)."""
-        self._source = Source(authority, hot, cold, packs)
+        self._source = Source(authority, hot, cold, packs, buffers)
         self._queries = QueryVectors()
         self._subjects = Subjects(links)
-        self._searched = searched or (lambda: (embedder, vectors))
+        self._searched = searched or (lambda live: (embedder, vectors))
         self._graph = graph
         self._clock = clock
         self._budget = float(token_budget)
         self._vault = vault
         self._weights = weights
-        self._buffers = buffers
         self._guard = guard
         self._near = noted.Near()
 
@@ -138,7 +141,7 @@ class Recall:
         subject without memories gets an answer without items. Raises InputError where the subject has no prefix
         (``u:``, ``d:``) or the limit is below 1, StoreUnavailableError only if the
         authority is down and no copy of the subject is at hand; other stores are named in ``missing``, and
-        "relational" where links or a linked subject could not be read and are left out.
+        "relational" where links or the rows of a linked subject could not be read and are left out.
         """
         if limit < 1:
             raise InputError("a recall needs a limit of 1 or more")
@@ -169,14 +172,12 @@ class Recall:
     def _scope(self, owner: Owner, as_of: datetime | None, language: str | None) -> _Scope:
         instant = self._clock.now() if as_of is None else utc(as_of)
         missing: set[str] = set()
-        owners = self._subjects.of(owner, missing)
-        # before the memories: what a publish takes over in between is found twice, which can be told, not never
-        buffer = None if self._buffers is None else self._buffers.read(owners, instant, missing)
-        persons, snapshot = self._source.read_all(owners, missing)
-        suppressed = frozenset[str]().union(*(person.suppressed for person in persons))
+        found = self._source.find(owner, instant, missing)
+        snapshot, buffer = found.snapshot, found.buffer
+        suppressed = frozenset[str]().union(*(person.suppressed for person in found.persons))
         usable = snapshot.usable(instant, suppressed)
         language = language or (snapshot if len(snapshot) or buffer is None else buffer).language
-        return _Scope(persons, suppressed, snapshot, usable, instant, language, missing, buffer)
+        return _Scope(found.persons, suppressed, snapshot, usable, instant, language, missing, buffer, found.live)
 
     def _find(self, query: str, scope: _Scope) -> _Found:
         if not scope.usable.any():
@@ -212,7 +213,7 @@ class Recall:
         near = Scored.none()
         try:
             usable = buffer.usable(scope.as_of, frozenset())
-            near = self._guard(lambda: self._nearest_noted(query, buffer, usable))
+            near = self._guard(lambda: self._nearest_noted(query, scope, buffer, usable))
         except StoreUnavailableError:
             scope.missing.add(dense.ROLE)
         told = noted.find(
@@ -227,8 +228,8 @@ class Recall:
         )
         return noted.unheld(told, scope.snapshot)
 
-    def _nearest_noted(self, query: str, buffer: Snapshot, usable: Mask) -> Scored:
-        embedder = self._searched()[0]
+    def _nearest_noted(self, query: str, scope: _Scope, buffer: Snapshot, usable: Mask) -> Scored:
+        embedder = self._searched(scope.live)[0]
         return self._near(embedder, self._queries.of(embedder, query), buffer, usable)
 
     def _dense(self, query: str, scope: _Scope) -> Scored:
@@ -239,16 +240,16 @@ class Recall:
             return Scored.none()
 
     def _nearest(self, query: str, scope: _Scope) -> Scored:
-        embedder, vectors = self._searched()
+        embedder, vectors = self._searched(scope.live)
         while True:
             vector = self._queries.of(embedder, query)
             try:
                 found = dense.search(vectors, embedder, vector, scope.snapshot, scope.usable, scope.missing)
             except PermanentError:
-                if self._searched()[1] is vectors:
+                if self._searched(None)[1] is vectors:
                     raise
                 found = Scored.none()
-            before, (embedder, vectors) = vectors, (embedder, vectors) if len(found.rows) else self._searched()
+            before, (embedder, vectors) = vectors, (embedder, vectors) if len(found.rows) else self._searched(None)
             if vectors is before:  # else another collection took its place meanwhile, and it may be gone
                 return found
 

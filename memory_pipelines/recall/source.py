@@ -12,15 +12,26 @@ Every ``missing`` argument collects the roles of stores that did not answer.
 import gzip
 import json
 import zlib
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from memory_pipelines.errors import IntegrityError, StoreUnavailableError
 from memory_pipelines.model import Owner
 from memory_pipelines.recall import pack as packed
-from memory_pipelines.recall.person import JointSnapshots
+from memory_pipelines.recall.buffer import Buffers
+from memory_pipelines.recall.person import JointSnapshots, of_one_tenant
 from memory_pipelines.recall.snapshot import Held, Snapshot, SnapshotCache, dump_person, load_person
-from memory_pipelines.stores.base import Authority, ColdStore, HotStore, Packs, Person, StoredMemory, cold_key
+from memory_pipelines.stores.base import (
+    Authority,
+    ColdStore,
+    Head,
+    HotStore,
+    Packs,
+    Person,
+    StoredMemory,
+    VectorCollection,
+    cold_key,
+)
 
 PERSON = "person"
 TTL_SECONDS = 24 * 3600
@@ -32,46 +43,80 @@ def hot_name(epoch: int) -> str:
     return f"pack:{epoch}"
 
 
-class Source:
-    """Reads persons, rows and cold texts."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one recall may draw from. ``persons``: of the subject that was asked for, then of those linked to it, whose
+    rows are all in ``snapshot``; ``buffer``: what was said and is not consolidated (None: nothing); ``live``: the
+    vector collection (None: not known)."""
 
-    def __init__(self, authority: Authority, hot: HotStore, cold: ColdStore, packs: Packs | None = None) -> None:
+    persons: tuple[Person, ...]
+    snapshot: Snapshot
+    buffer: Snapshot | None
+    live: VectorCollection | None
+
+
+class Source:
+    """Reads persons, rows, noted turns and cold texts."""
+
+    def __init__(
+        self,
+        authority: Authority,
+        hot: HotStore,
+        cold: ColdStore,
+        packs: Packs | None = None,
+        buffers: Buffers | None = None,
+    ) -> None:
         self._authority = authority
         self._hot = hot
         self._cold = cold
         self._packs = packs
+        self._buffers = buffers
         self._cache = SnapshotCache()
         self._joint = JointSnapshots()
 
-    def read(self, owner: Owner, missing: set[str]) -> tuple[Person, Snapshot]:
-        """The person as the authority shows it now, and the rows of that epoch.
+    def find(self, owner: Owner, as_of: datetime, missing: set[str]) -> Found:
+        """The person as the authority shows it now, the rows of those epochs, and what was noted by ``as_of``.
 
-        With the authority down, both from their copies in the hot store; without copies the
-        authority's StoreUnavailableError is raised."""
+        Rows that the authority does not give come from their copies in the hot store; a linked subject without copies
+        is left out. Where links cannot be read the subject is alone: one may have been undone. Raises the authority's
+        StoreUnavailableError where there is no copy of the subject that was asked for."""
         try:
-            return self._from_authority(owner, missing)
+            head, buffer = self._head(owner, as_of, missing)
         except StoreUnavailableError:
             copies = self._copies(owner, missing)
             if copies is None:
                 raise
             missing.add("relational")
+            buffer = None if self._buffers is None else self._buffers.read((owner,), as_of, missing)
+            return Found(copies[:1], copies[1], buffer, None)
+        by_owner = {person.owner: person for person in head.persons}
+        read = [self._rows(by_owner[one], missing, asked=owner) for one in of_one_tenant(owner, by_owner)]
+        persons, snapshots = zip(*filter(None, read), strict=True)
+        return Found(persons, self._joint.join(snapshots), buffer, head.live)
+
+    def _head(self, owner: Owner, as_of: datetime, missing: set[str]) -> tuple[Head, Snapshot | None]:
+        """Where the person stands, and what was noted."""
+        head = self._authority.head(owner, as_of)
+        if self._buffers is None:
+            return head, None
+        copies = self._buffers.held(head.marks)
+        if copies is not None:
+            return head, self._buffers.joined(owner, copies)
+        buffer = self._buffers.read([person.owner for person in head.persons], as_of, missing)
+        # after the turns: what a publish takes over in between is found twice, which can be told, not never
+        return self._authority.head(owner, as_of), buffer
+
+    def _rows(self, person: Person, missing: set[str], *, asked: Owner) -> tuple[Person, Snapshot] | None:
+        """A person's rows, with the person as it was when they were read; None for a linked subject without any at
+        hand."""
+        try:
+            return self._of_epoch(person, missing)
+        except StoreUnavailableError:
+            copies = self._copies(person.owner, missing)
+            if copies is None and person.owner == asked:
+                raise
+            missing.add("relational")
             return copies
-
-    def read_all(self, owners: Sequence[Owner], missing: set[str]) -> tuple[tuple[Person, ...], Snapshot]:
-        """The persons of linked owners and their rows as one snapshot.
-
-        Only the first must be readable; of the others those that are not are left out."""
-        person, snapshot = self.read(owners[0], missing)
-        persons, parts = [person], [snapshot]
-        for owner in owners[1:]:
-            try:
-                person, snapshot = self.read(owner, missing)
-            except StoreUnavailableError:
-                missing.add("relational")
-                continue
-            persons.append(person)
-            parts.append(snapshot)
-        return tuple(persons), self._joint.join(parts)
 
     def cold_text(self, memory: StoredMemory, missing: set[str]) -> str | None:
         """The archived text of a memory; None if the cold store does not have it, or not readably."""
@@ -88,8 +133,9 @@ class Source:
             missing.add("cold")
             return None
 
-    def _from_authority(self, owner: Owner, missing: set[str]) -> tuple[Person, Snapshot]:
-        person = self._authority.person(owner)
+    def _of_epoch(self, person: Person, missing: set[str]) -> tuple[Person, Snapshot]:
+        """The rows of the person's epoch; of a later one, with the person as it is then, where they had to be read."""
+        owner = person.owner
         snapshot = Snapshot(owner, ())
         for _ in range(ATTEMPTS):
             held = self._cache.get(owner, person.epoch)

@@ -7,7 +7,7 @@ Scores: higher is better, everywhere.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
@@ -380,8 +380,35 @@ class Person:
     packed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class VectorCollection:
+    """A collection and the model whose vectors it holds; ``embedder`` is the setting that names the model."""
+
+    collection: str
+    embedder: str
+    model_id: str
+    dimension: int
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a person stands, as of one moment.
+
+    ``persons``: the subject that was asked for, then the devices whose memories are theirs as well, by subject;
+    ``marks``: of those with turns in the journal (``session.Journal.marks``); ``live``: the vector collection that is
+    searched (None: there is none yet)."""
+
+    persons: tuple[Person, ...]
+    marks: Mapping[Owner, str] = field(default_factory=dict)
+    live: VectorCollection | None = None
+
+
 class Authority(Protocol):
     """Reads of the one authority: which version of which memory is visible."""
+
+    def head(self, owner: Owner, as_of: datetime) -> Head:
+        """All that a recall asks first. ``as_of``: what was denied of noted turns until then does not count."""
+        ...
 
     def person(self, owner: Owner) -> Person: ...
     def visible(self, owner: Owner) -> list[StoredMemory]:

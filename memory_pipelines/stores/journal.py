@@ -4,7 +4,7 @@ Belongs here: its rows. Does not belong here: what a buffer shows of them (``rec
 (``landing.journal``).
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ from memory_pipelines.model import Owner
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.schema import Instant
 from memory_pipelines.stores.session import NotedTurn
-from memory_pipelines.stores.statements import translated
+from memory_pipelines.stores.statements import reading, translated
 
 TOGETHER = 100
 """Turns of one statement."""
@@ -37,17 +37,30 @@ _SUPPRESSED = sa.exists().where(
     _SUPPRESSIONS.c.turn_id == _TABLE.c.turn_id,
     _SUPPRESSIONS.c.until > sa.bindparam("as_of", type_=Instant),
 )
-_MARKS = (  # every recall asks for it: to build it takes longer than to answer it
-    sa.select(
-        _TABLE.c.owner,
-        sa.func.max(_TABLE.c.position),
-        sa.func.count(),
-        sa.func.sum(_TABLE.c.position),
-        sa.func.sum(sa.case((_KNOWN, 1), else_=0)),
+
+
+def marked(owners: Any) -> sa.Select[Any]:
+    """Of those of the owners (what ``IN`` takes) who have turns, the numbers of ``as_mark``. Suppressions that ended by
+    the parameter ``as_of`` do not count."""
+    return (
+        sa.select(
+            _TABLE.c.owner,
+            sa.func.max(_TABLE.c.position).label("last"),
+            sa.func.count().label("turns"),
+            sa.func.sum(_TABLE.c.position).label("positions"),
+            sa.func.sum(sa.case((_KNOWN, 1), else_=0)).label("known"),
+        )
+        .where(_TABLE.c.owner.in_(owners), ~_SUPPRESSED)
+        .group_by(_TABLE.c.owner)
     )
-    .where(_TABLE.c.owner.in_(sa.bindparam("owners", expanding=True)), ~_SUPPRESSED)
-    .group_by(_TABLE.c.owner)
-)
+
+
+def as_mark(numbers: Iterable[Any]) -> str:
+    """The mark of an owner whose turns have these numbers."""
+    return ":".join(str(int(n)) for n in numbers)
+
+
+_MARKS = marked(sa.bindparam("owners", expanding=True))
 _TURNS = (
     sa.select(_TABLE, _KNOWN.label("known"))
     .where(_TABLE.c.owner == sa.bindparam("owner"), _TABLE.c.tenant == sa.bindparam("tenant"), ~_SUPPRESSED)
@@ -61,6 +74,7 @@ class TurnJournal:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
+        self._reading = reading(engine)
 
     def append(self, turns: Sequence[NotedTurn], at: datetime) -> int:
         """Write turns, all or none; returns how many are new."""
@@ -82,14 +96,14 @@ class TurnJournal:
     def marks(self, owners: Collection[Owner], as_of: datetime) -> dict[Owner, str]:
         """Owner → mark, in one statement."""
         by_key = {owner.key: owner for owner in owners}
-        with translated(), self._engine.begin() as connection:
+        with translated(), self._reading.connect() as connection:
             rows = connection.execute(_MARKS, {"owners": sorted(by_key), "as_of": as_of}).all()
-        return {by_key[row[0]]: ":".join(str(int(n)) for n in row[1:]) for row in rows}
+        return {by_key[row[0]]: as_mark(row[1:]) for row in rows}
 
     def turns(self, owner: Owner, most: int, as_of: datetime) -> list[NotedTurn]:
         """The latest ``most`` of the owner's turns."""
         of = {"owner": owner.key, "tenant": owner.tenant, "most": most, "as_of": as_of}
-        with translated(), self._engine.begin() as connection:
+        with translated(), self._reading.connect() as connection:
             return [_noted(row) for row in reversed(connection.execute(_TURNS, of).mappings().all())]
 
     def end(self) -> int:

@@ -28,20 +28,20 @@ _LINKS = schema.identity_links
 _SECOND = timedelta(seconds=1)
 
 
-def _linked() -> sa.Select[Any]:
-    """Devices of a user that are linked to nobody else."""
+def devices_of(user: sa.ColumnElement[str], tenant: sa.ColumnElement[str]) -> sa.Select[Any]:
+    """(owner key, subject) of the devices of a user that are linked to nobody else."""
     other = _LINKS.alias()
     shared = sa.exists().where(
         other.c.device_owner == _LINKS.c.device_owner,
         other.c.user_owner != _LINKS.c.user_owner,
         other.c.unlinked_at.is_(None),
     )
-    of_user = (_LINKS.c.user_owner == sa.bindparam("user"), _LINKS.c.tenant == sa.bindparam("of_tenant"))
-    return sa.select(_LINKS.c.device_subject).where(*of_user, _LINKS.c.unlinked_at.is_(None), ~shared)
+    of_user = (_LINKS.c.user_owner == user, _LINKS.c.tenant == tenant)
+    found = sa.select(_LINKS.c.device_owner, _LINKS.c.device_subject)
+    return found.where(*of_user, _LINKS.c.unlinked_at.is_(None), ~shared)
 
 
-_LINKED = _linked()
-"""Built once: every recall runs it, and to build it takes longer than to run it."""
+_LINKED = devices_of(sa.bindparam("user"), sa.bindparam("of_tenant"))
 
 
 class IdentityLinks:
@@ -90,7 +90,7 @@ class IdentityLinks:
             return (owner,)
         with translated(), self._reading.connect() as connection:
             named = {"user": owner.key, "of_tenant": owner.tenant}
-            devices = sorted(connection.execute(_LINKED, named).scalars())
+            devices = sorted(row.device_subject for row in connection.execute(_LINKED, named))
         return owner, *(Owner(owner.tenant, device) for device in devices)
 
     def others_of(self, owners: Collection[str] | None = None) -> dict[str, frozenset[str]]:

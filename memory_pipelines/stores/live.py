@@ -8,7 +8,7 @@ its first look to its commit. A reader asks for model and collection together, a
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -18,7 +18,7 @@ from memory_pipelines.errors import MemoryPipelinesError, PermanentError, StoreU
 from memory_pipelines.model import Owner
 from memory_pipelines.models.base import Embedder
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import Hit, Vector, VectorRow, VectorStore
+from memory_pipelines.stores.base import Hit, Vector, VectorCollection, VectorRow, VectorStore
 from memory_pipelines.stores.statements import reading, translated
 
 LIVE, BUILDING, FORMER = "live", "building", "former"
@@ -27,22 +27,11 @@ SETTING = "MEMORY_PIPELINES_EMBEDDER"
 _TABLE = schema.collections
 
 
-@dataclass(frozen=True)
-class Embedded:
-    """A collection and the model whose vectors it holds; ``embedder`` is the setting that names the model."""
-
-    collection: str
-    embedder: str
-    model_id: str
-    dimension: int
-
-
 _IN_STATE = (
-    sa.select(*(_TABLE.c[name] for name in Embedded.__dataclass_fields__), _TABLE.c.since)
+    sa.select(*(_TABLE.c[name] for name in VectorCollection.__dataclass_fields__), _TABLE.c.since)
     .where(_TABLE.c.state == sa.bindparam("as"))
     .order_by(_TABLE.c.collection)
 )
-"""Built once: every recall runs it, and to build it takes longer than to run it."""
 
 
 class CollectionRegister:
@@ -52,16 +41,16 @@ class CollectionRegister:
         self._engine = engine
         self._reading = reading(engine)
 
-    def live(self) -> Embedded | None:
+    def live(self) -> VectorCollection | None:
         """The collection that is read; None before the first one."""
         found = self._in(LIVE)
         return found[0][0] if found else None
 
-    def former(self) -> list[tuple[Embedded, datetime]]:
+    def former(self) -> list[tuple[VectorCollection, datetime]]:
         """Collections that nobody starts to read any more, and since when."""
         return self._in(FORMER)
 
-    def adopt(self, first: Embedded, at: datetime) -> Embedded:
+    def adopt(self, first: VectorCollection, at: datetime) -> VectorCollection:
         """Make the collection live unless one is; returns the live one."""
         with translated(), self._engine.begin() as connection:
             dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
@@ -71,7 +60,7 @@ class CollectionRegister:
         assert live is not None, "adopted"
         return live
 
-    def begin(self, fresh: Embedded, at: datetime) -> None:
+    def begin(self, fresh: VectorCollection, at: datetime) -> None:
         """Note that a collection is being built; one that was former is built anew."""
         with translated(), self._engine.begin() as connection:
             connection.execute(_TABLE.delete().where(_TABLE.c.collection == fresh.collection, _TABLE.c.state != LIVE))
@@ -92,9 +81,9 @@ class CollectionRegister:
         with translated(), self._engine.begin() as connection:
             connection.execute(_TABLE.delete().where(_TABLE.c.collection == collection, _TABLE.c.state != LIVE))
 
-    def _in(self, state: str) -> list[tuple[Embedded, datetime]]:
+    def _in(self, state: str) -> list[tuple[VectorCollection, datetime]]:
         with translated(), self._reading.connect() as connection:
-            return [(Embedded(*row[:-1]), row[-1]) for row in connection.execute(_IN_STATE, {"as": state})]
+            return [(VectorCollection(*row[:-1]), row[-1]) for row in connection.execute(_IN_STATE, {"as": state})]
 
 
 class LiveVectors:
@@ -107,7 +96,7 @@ class LiveVectors:
         register: CollectionRegister,
         open_collection: Callable[[str], VectorStore],
         load: Callable[[str], Embedder],
-        wanted: Callable[[], Embedded],
+        wanted: Callable[[], VectorCollection],
         now: Callable[[], datetime],
     ) -> None:
         self._register = register
@@ -116,20 +105,22 @@ class LiveVectors:
         self._wanted = wanted
         self._now = now
         self.capabilities: frozenset[str] = frozenset()
-        self._last: Embedded | None = None
+        self._last: VectorCollection | None = None
         self._opened: dict[str, VectorStore] = {}
         self._models: dict[str, Embedder] = {}
 
     def pair(
-        self, ask: Callable[[Callable[[], Embedded]], Embedded] = lambda found: found()
+        self,
+        live: VectorCollection | None = None,
+        ask: Callable[[Callable[[], VectorCollection]], VectorCollection] = lambda found: found(),
     ) -> tuple[Embedder, VectorStore]:
-        """The model of the live collection, and the collection. ``ask``: runs the reading of the register; where that
-        does not answer, what was live when it last did.
+        """The model of the live collection, and the collection. ``live``: as it was just read (None: the register is
+        asked); ``ask``: runs the reading of the register; where that does not answer, what was live when it last did.
 
         Raises StoreUnavailableError where that model cannot be loaded: until the collection is embedded anew,
         nothing can be searched in it."""
         try:
-            found = self._last = ask(self._found)
+            found = self._last = ask(self._found) if live is None else live
         except StoreUnavailableError:
             if self._last is None:
                 raise
@@ -145,7 +136,7 @@ class LiveVectors:
             self._models[found.model_id] = model
         return model, self.opened(found)
 
-    def opened(self, collection: Embedded) -> VectorStore:
+    def opened(self, collection: VectorCollection) -> VectorStore:
         """A collection, which is made if need be."""
         store = self._opened.get(collection.collection)
         if store is None:
@@ -154,7 +145,7 @@ class LiveVectors:
             self._opened[collection.collection] = store
         return store
 
-    def dropped(self, collection: Embedded) -> None:
+    def dropped(self, collection: VectorCollection) -> None:
         """Remove a collection that is not live any more."""
         self.opened(collection).drop()
         self._opened.pop(collection.collection).close()
@@ -199,5 +190,5 @@ class LiveVectors:
         for store in opened.values():
             store.close()
 
-    def _found(self) -> Embedded:
+    def _found(self) -> VectorCollection:
         return self._register.live() or self._register.adopt(self._wanted(), self._now())

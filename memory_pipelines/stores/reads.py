@@ -1,70 +1,26 @@
-"""What readers see of the authority in PostgreSQL: visible memories, the state of subjects, and where things lie.
+"""What readers see of the authority in PostgreSQL: visible memories, and where things lie.
 
-Belongs here: reads alone. Does not belong here: what moves the pointers (``relational``).
+Belongs here: reads alone. Does not belong here: what moves the pointers (``relational``), where a person stands
+(``heads``).
 """
 
-from collections.abc import Callable, Collection, Mapping
-from datetime import datetime
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 
-from memory_pipelines.clock import SystemClock
 from memory_pipelines.model import Owner, Tier
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import Person, StoredMemory, cold_key
-from memory_pipelines.stores.statements import parts, reading, texts_in, translated
+from memory_pipelines.stores.base import StoredMemory, cold_key
+from memory_pipelines.stores.heads import PostgresHeads
+from memory_pipelines.stores.statements import parts, translated
 
 POINTED = ("tier", "admitted_at", "accessed_at", "activations")
 """Columns that the pointer has, not the version."""
 
 
-class PostgresReads:
+class PostgresReads(PostgresHeads):
     """Reads of committed state."""
-
-    def __init__(self, engine: sa.Engine, now: Callable[[], datetime] | None = None) -> None:
-        self._engine = engine
-        self._now = now or SystemClock().now
-        # several statements of one read see one state
-        on_postgres = engine.dialect.name == "postgresql"
-        self._snapshots = engine.execution_options(isolation_level="REPEATABLE READ") if on_postgres else engine
-        self._reading = reading(engine)
-
-    def person(self, owner: Owner, as_of: datetime | None = None) -> Person:
-        """The published state of a subject; an unknown one has epoch 0 and nothing visible.
-
-        Suppressions that ended by ``as_of`` (default: now) do not count."""
-        named = {"key": owner.key, "of_tenant": owner.tenant, "as_of": as_of or self._now()}
-        with translated(), self._reading.connect() as connection:
-            rows = connection.execute(_PERSON, named).all()
-        suppressed = frozenset[str]()
-        if any(row.turn_id is not None for row in rows):
-            with translated(), self._snapshots.begin() as connection:
-                rows = connection.execute(_PERSON, named).all()
-                turns = {row.turn_id for row in rows if row.turn_id is not None}
-                suppressed = self._memories_of_turns(connection, owner, turns)
-        if not rows:
-            return Person(owner, 0, None, frozenset())
-        return Person(owner, rows[0].epoch, rows[0].graph_version, suppressed, rows[0].packed is not None)
-
-    def of_turns(self, owner: Owner, turn_ids: Collection[str]) -> frozenset[str]:
-        """Ids of the owner's visible memories with any of these turns."""
-        with translated(), self._engine.begin() as connection:
-            return self._memories_of_turns(connection, owner, set(turn_ids))
-
-    @staticmethod
-    def _memories_of_turns(connection: sa.Connection, owner: Owner, turns: set[str]) -> frozenset[str]:
-        table, pointer = schema.memory_versions, schema.memories
-        source = texts_in(connection, table.c.source_turn_ids)
-        named: set[str] = set()
-        for part in parts(sorted(turns)):
-            rows = connection.execute(
-                sa.select(table.c.memory_id)
-                .join(pointer, (pointer.c.memory_id == table.c.memory_id) & (pointer.c.version == table.c.version))
-                .where(table.c.owner == owner.key, sa.exists().where(source.c.value.in_(part)))
-            )
-            named.update(rows.scalars())
-        return frozenset(named)
 
     def visible(self, owner: Owner) -> list[StoredMemory]:
         """All committed memories of the owner, newest ``occurred_at`` first, then by id."""
@@ -218,23 +174,6 @@ class PostgresReads:
         )
         with translated(), self._engine.begin() as connection:
             return list(connection.execute(query).scalars())
-
-
-def _person() -> sa.Select[Any]:
-    """Epoch, graph and pack of subject ``key``, a row for each turn that is suppressed after ``as_of``."""
-    people, packs, table = schema.people, schema.packs, schema.suppressions
-    of_epoch = (packs.c.owner == people.c.owner) & (packs.c.epoch == people.c.epoch) & (packs.c.size > 0)
-    until = sa.bindparam("as_of", type_=schema.Instant)
-    return (
-        sa.select(people.c.epoch, people.c.graph_version, packs.c.epoch.label("packed"), table.c.turn_id)
-        .outerjoin(packs, of_epoch)
-        .outerjoin(table, (table.c.owner == people.c.owner) & (table.c.until > until))
-        .where(people.c.owner == sa.bindparam("key"), people.c.tenant == sa.bindparam("of_tenant"))
-    )
-
-
-_PERSON = _person()
-"""Built once: every recall runs it, and to build it takes longer than to run it."""
 
 
 def _stored(owner: Owner, row: Mapping[str, Any]) -> StoredMemory:

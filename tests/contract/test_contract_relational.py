@@ -1,4 +1,4 @@
-"""Ledger and authority on PostgreSQL: the suites of the unit tests, and what only a server can show."""
+"""Ledger, authority, heads and packs on PostgreSQL: the suites of the unit tests, and what only a server can show."""
 
 import threading
 import time
@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 from suites import adapters
 from suites.authority_suite import AuthoritySuite, assert_silent
+from suites.head_suite import HeadSuite
 from suites.ledger_suite import AT, DAY, A, LedgerSuite, chunk, commit
 from suites.pack_suite import PackSuite
 from suites.publish_world import draft, world
@@ -50,6 +51,10 @@ def engine(database: sa.Engine) -> Iterator[sa.Engine]:
 
 
 class TestPacks(PackSuite):
+    pass
+
+
+class TestHeads(HeadSuite):
     pass
 
 

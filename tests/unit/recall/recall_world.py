@@ -15,7 +15,7 @@ from memory_pipelines.errors import StoreUnavailableError
 from memory_pipelines.model import Owner
 from memory_pipelines.models.base import Kind, Unrelated
 from memory_pipelines.recall import Recall
-from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, Person, StoredMemory, VectorRow, cold_key
+from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, Head, Person, StoredMemory, VectorRow, cold_key
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryVectors
 from memory_pipelines.stores.quantise import rounded
 
@@ -70,12 +70,34 @@ class TableAuthority:
         self.rows: dict[Owner, list[StoredMemory]] = {}
         self.visible_reads = 0
 
+    def head(self, owner: Owner, as_of: datetime) -> Head:
+        return Head((self.person(owner),))
+
     def person(self, owner: Owner) -> Person:
         return self.people.get(owner, Person(owner, 0, None, frozenset()))
 
     def visible(self, owner: Owner) -> list[StoredMemory]:
         self.visible_reads += 1
         return list(self.rows.get(owner, []))
+
+
+@dataclass
+class Joined:
+    """An authority that also knows links and a journal, as the relational store does; counts its heads."""
+
+    authority: Any
+    links: Any = None
+    journal: Any = None
+    heads: int = 0
+
+    def head(self, owner: Owner, as_of: datetime) -> Head:
+        self.heads += 1
+        owners = (owner,) if self.links is None else self.links.linked(owner)
+        marks = {} if self.journal is None else self.journal.marks(owners, as_of)
+        return Head(tuple(self.authority.person(one) for one in owners), marks)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.authority, name)
 
 
 def make_memory(memory_id: str, summary: str, **changes: Any) -> StoredMemory:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from recall_world import ALICE, NOW, ConceptEmbedder, Down, World, make_fact, make_memory
+from recall_world import ALICE, NOW, ConceptEmbedder, Down, Joined, World, make_fact, make_memory
 
 from memory_pipelines.clock import FixedClock
 from memory_pipelines.errors import StoreUnavailableError
@@ -67,7 +67,11 @@ def links(engine: sa.Engine) -> IdentityLinks:
 
 
 def reader(world: World, links: Links | None) -> Recall:
-    stores = (world.authority, world.vectors, world.graph, world.hot, world.cold)
+    return over(Joined(world.authority, links), world, links)
+
+
+def over(authority: Joined, world: World, links: Links | None) -> Recall:
+    stores = (authority, world.vectors, world.graph, world.hot, world.cold)
     return Recall(*stores, ConceptEmbedder(), FixedClock(NOW), world.budget, links=links)
 
 
@@ -309,20 +313,41 @@ def test_links_that_cannot_be_read_join_nobody(world: World, links: IdentityLink
     assert (ids(answer), answer.missing) == (["own"], ("relational",))
 
 
-def test_a_device_that_cannot_be_read_is_left_out(world: World, links: IdentityLinks) -> None:
+def test_without_the_authority_a_subject_is_alone(world: World, links: IdentityLinks) -> None:
     publish(world)
-    ask(reader(world, None))
     links.link(PHONE, ALICE, NOW)
     watched = Watched(links)
-    authority, world.authority = world.authority, Down("relational")
+    assert ids(ask(reader(world, watched))) == ["own", "late"]
+    world.authority = Down("relational")
+    answer = ask(reader(world, watched), explain=True)
+    assert (ids(answer), answer.missing) == (["own"], ("relational",))
+    assert answer.explanation.owners == (ALICE.key,)
+    assert watched.noted == [("d:phone", "u:alice")]
+
+
+def test_a_device_whose_rows_cannot_be_read_is_left_out_unless_there_are_copies(
+    world: World, links: IdentityLinks
+) -> None:
+    publish(world)
+    links.link(PHONE, ALICE, NOW)
+    watched, read = Watched(links), world.authority.visible
+
+    def visible(owner: Owner) -> Any:
+        if owner == PHONE:
+            raise StoreUnavailableError("relational", "A_SETTING", "refused")
+        return read(owner)
+
+    world.authority.visible = visible
     answer = ask(reader(world, watched), explain=True)
     assert (ids(answer), answer.missing) == (["own"], ("relational",))
     assert answer.explanation.owners == (ALICE.key,)
     assert watched.noted == []
-    world.authority = authority
+    world.authority.visible = read
     ask(reader(world, watched))
-    world.authority = Down("relational")
-    assert ids(ask(reader(world, watched))) == ["own", "late"]
+    world.publish(ON_PHONE, owner=PHONE)
+    world.authority.visible = visible
+    answer = ask(reader(world, watched))
+    assert (ids(answer), answer.missing) == (["own", "late"], ("relational",)), "the copy of the epoch before"
 
 
 @pytest.mark.parametrize(("name", "role"), [("vectors", "vector"), ("graph", "graph"), ("hot", "hot")])
@@ -388,3 +413,13 @@ def test_what_is_remembered_of_notes_is_bounded() -> None:
     assert Everywhere.count == MAX_NOTED + 1
     subjects.shown(users[0], [PHONE], NOW)
     assert Everywhere.count == MAX_NOTED + 2
+
+
+def test_a_recall_asks_the_authority_once(world: World, links: IdentityLinks) -> None:
+    publish(world)
+    links.link(PHONE, ALICE, NOW)
+    authority = Joined(world.authority, links)
+    recall = over(authority, world, links)
+    for _ in range(3):
+        assert ids(ask(recall)) == ["own", "late"]
+    assert authority.heads == 3

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recall_world import ALICE, NOW, ConceptEmbedder, Down, World, make_fact, make_memory
+from recall_world import ALICE, NOW, ConceptEmbedder, Down, Joined, World, make_fact, make_memory
 
 from memory_pipelines.clock import FixedClock
 from memory_pipelines.errors import IntegrityError
@@ -71,7 +71,7 @@ class Both:
 
 
 def reader(world: World, packs: Any = None, links: Any = None, embedder: Any = None) -> Recall:
-    stores = (world.authority, world.vectors, world.graph, world.hot, world.cold)
+    stores = (Joined(world.authority, links), world.vectors, world.graph, world.hot, world.cold)
     model = embedder or ConceptEmbedder()
     return Recall(*stores, model, FixedClock(NOW), world.budget, links=links, packs=packs)
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
-from recall_world import ALICE, NOW, ConceptEmbedder, Down, World, make_fact, make_memory
+from recall_world import ALICE, NOW, ConceptEmbedder, Down, Joined, World, make_fact, make_memory
 
 from memory_pipelines.clock import FixedClock
 from memory_pipelines.model import Owner
@@ -44,7 +44,7 @@ def vault() -> CountedVault:
 
 def ask(world: World, vault: Any, owner: Owner = ALICE, links: Any = None) -> Any:
     recall = Recall(
-        *(world.authority, world.vectors, world.graph, world.hot, world.cold),
+        *(Joined(world.authority, links), world.vectors, world.graph, world.hot, world.cold),
         *(ConceptEmbedder(), FixedClock(NOW), 1500),
         links=links,
         vault=vault,

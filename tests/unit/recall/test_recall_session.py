@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import sqlalchemy as sa
-from recall_world import ALICE, NOW, ConceptEmbedder, Down, World, make_memory
+from recall_world import ALICE, NOW, ConceptEmbedder, Down, Joined, World, make_memory
 
 from memory_pipelines.clock import FixedClock
 from memory_pipelines.errors import InputError, PermanentError, StoreUnavailableError
@@ -21,7 +21,7 @@ from memory_pipelines.recall.text import prompt_tokens
 from memory_pipelines.slices.clean import clean_turns
 from memory_pipelines.slices.sensitive import hide_sensitive
 from memory_pipelines.stores import database, schema
-from memory_pipelines.stores.fakes import MemoryVault
+from memory_pipelines.stores.fakes import MemoryHot, MemoryVault
 from memory_pipelines.stores.journal import TurnJournal
 from memory_pipelines.stores.links import IdentityLinks
 from memory_pipelines.stores.session import NotedTurn
@@ -53,9 +53,9 @@ class Talk:
         )  # fmt: skip
 
     def recall(self, at: datetime = LATER) -> Recall:
-        w = self.world
+        w, authority = self.world, Joined(self.world.authority, self.links, self.journal)
         return Recall(
-            w.authority, w.vectors, w.graph, w.hot, w.cold, ConceptEmbedder(), FixedClock(at), w.budget,
+            authority, w.vectors, w.graph, w.hot, w.cold, ConceptEmbedder(), FixedClock(at), w.budget,
             links=self.links, vault=self.vault, buffers=Buffers(self.journal, w.hot),
         )  # fmt: skip
 
@@ -313,6 +313,23 @@ def test_a_memory_that_is_there_already_hides_the_turn(talk: Talk) -> None:
     assert [item.memory.memory_id for item in answer.items] == ["late"]
 
 
+def test_a_turn_that_is_published_while_the_buffer_is_read_is_told_as_a_memory(talk: Talk) -> None:
+    """Its mark was read before the publish, the turns after it."""
+    talk.note("快递晚到了", turn_id="t1")
+
+    class Late(TurnJournal):
+        def turns(self, owner: Owner, most: int, as_of: datetime) -> list[NotedTurn]:
+            late = make_memory("late", "用户投诉快递晚到", source_turn_ids=("t1",), occurred_at=NOW)
+            talk.world.publish([late])
+            talk.consolidate("t1")
+            return super().turns(owner, most, as_of)
+
+    talk.world.hot = MemoryHot(FixedClock(NOW))  # the note left a copy there
+    talk.journal = Late(talk.engine)
+    answer = talk.ask("快递晚到")
+    assert [item.memory.memory_id for item in answer.items] == ["late"]
+
+
 def noted_turn(name: str, minute: int, role: str = "user", known: bool = False, talk: str = "c") -> NotedTurn:
     at = NOW + minute * MINUTE
     return NotedTurn(ALICE, name, talk, None, None, role, at, name, None, None, None, name, minute, known)
@@ -386,7 +403,7 @@ def test_a_copy_of_an_erased_person_is_not_told(talk: Talk) -> None:
 def test_without_an_embedder_its_words_are_found(talk: Talk) -> None:
     talk.note("我的快递还没到")
     recall = talk.recall()
-    recall._searched = lambda: _raise(StoreUnavailableError("vector", "A_SETTING", "gone"))  # type: ignore[assignment]
+    recall._searched = lambda live: _raise(StoreUnavailableError("vector", "A_SETTING", "gone"))  # type: ignore[assignment]
     answer = recall.recall("快递", tenant=ALICE.tenant, subject=ALICE.subject)
     assert said(answer) == ["我的快递还没到"]
     assert answer.missing == ("vector",)
