@@ -27,7 +27,7 @@ from memory_pipelines.models.base import Embedder
 from memory_pipelines.recall.fusion import SHIPPED, Weights
 from memory_pipelines.recall.selection import MAX_ITEMS
 from memory_pipelines.slices.graph.edges import memory_edges
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 SCENARIO = "assistant"
 AGENT = "assistant"

@@ -24,7 +24,7 @@ from memory_pipelines.recall.bm25 import Bm25
 from memory_pipelines.recall.fusion import SHIPPED, Weights
 from memory_pipelines.recall.legs import DEPTH, ranked, ranked_rows
 from memory_pipelines.recall.selection import MAX_ITEMS
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 ALONE = Weights(
     words_onward=0, words_back=0, dense_onward=0, dense_back=0, session=0, speaker=0, facts=0, time=0, ripple=0

@@ -66,7 +66,7 @@ def _note(arguments: argparse.Namespace) -> int:
 
 
 def _feedback(arguments: argparse.Namespace) -> int:
-    from memory_pipelines.stores.base import AccessKind
+    from memory_pipelines.stores.authority import AccessKind
     from memory_pipelines.wiring import connect
 
     with connect() as platform:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from memory_pipelines.lifecycle.tiers import Life, Profile, deletable, tier_of
 from memory_pipelines.lifecycle.tiers import profile as life_profile
 from memory_pipelines.model import MemoryType, Tier
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 DELETED = "deleted"
 _COLDER = {Tier.HOT: 0, Tier.WARM: 1, Tier.COLD: 2}

@@ -15,7 +15,8 @@ from memory_pipelines.pipeline.life import publish_owners
 from memory_pipelines.pipeline.lock import uses_lake
 from memory_pipelines.projection import INSIGHT
 from memory_pipelines.reflection import Reflection, load_writer, reflect, to_table
-from memory_pipelines.stores.base import Replace, StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
+from memory_pipelines.stores.base import Replace
 from memory_pipelines.tables import REFLECTIONS
 from memory_pipelines.wiring import Platform
 

@@ -15,7 +15,7 @@ from memory_pipelines.model import Owner
 from memory_pipelines.recall.adjacency import Adjacency
 from memory_pipelines.recall.ripple import Field, Ripple
 from memory_pipelines.recall.snapshot import Snapshot
-from memory_pipelines.stores.base import Use
+from memory_pipelines.stores.authority import Use
 from memory_pipelines.wiring import Platform
 
 EQUAL = 1e-9

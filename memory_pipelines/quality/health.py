@@ -20,7 +20,10 @@ from memory_pipelines.quality.distribution import (
     final_impacts,
     summarise,
 )
-from memory_pipelines.stores.base import AccessKind, StoredMemory
+from memory_pipelines.stores.authority import (
+    AccessKind,
+    StoredMemory,
+)
 
 WEEK, MONTH = timedelta(days=7), timedelta(days=30)
 FRESHNESS_LEAST = 0.15

@@ -12,7 +12,7 @@ from memory_pipelines.recall import prompt
 from memory_pipelines.recall.legs import Leg
 from memory_pipelines.recall.ripple import Path
 from memory_pipelines.recall.snapshot import Validity
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from memory_pipelines.model import MemoryType, Owner, Permanence, Role, Tier, is
 from memory_pipelines.recall import text
 from memory_pipelines.recall.prompt import NOTED
 from memory_pipelines.recall.snapshot import MAX_SNAPSHOTS, Snapshot
-from memory_pipelines.stores.base import HotStore, StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
+from memory_pipelines.stores.base import HotStore
 from memory_pipelines.stores.session import Journal, NotedTurn
 
 SLOT = "session"

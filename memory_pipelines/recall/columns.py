@@ -16,7 +16,7 @@ from memory_pipelines.recall import text
 from memory_pipelines.recall.bm25 import Mask, Postings
 from memory_pipelines.recall.context import speakers
 from memory_pipelines.recall.instants import NEVER, Ints, instants
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 from memory_pipelines.stores.vault import untagged
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from memory_pipelines.recall import text
 from memory_pipelines.recall.columns import entity_name
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 SHARE = 0.6
 """Of the denied words that a memory must hold: of a verb and its object, both."""

@@ -26,7 +26,7 @@ from memory_pipelines.recall.adjacency import Adjacency, Links
 from memory_pipelines.recall.bm25 import Postings
 from memory_pipelines.recall.columns import Columns
 from memory_pipelines.recall.instants import Ints
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 from memory_pipelines.stores.quantise import Quantised
 
 MAGIC = b"mpack\x00\x00\x01"

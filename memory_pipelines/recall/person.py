@@ -12,7 +12,7 @@ from datetime import datetime
 from memory_pipelines.errors import StoreUnavailableError
 from memory_pipelines.model import Owner
 from memory_pipelines.recall.snapshot import MAX_SNAPSHOTS, Snapshot
-from memory_pipelines.stores.base import Links
+from memory_pipelines.stores.authority import Links
 
 MAX_NOTED = 10_000
 """Users whose noted links one process remembers; a forgotten one is noted again, which changes nothing."""

@@ -11,7 +11,7 @@ from datetime import datetime
 from memory_pipelines.model import ImpactLabel, Tier, impact_label, utc
 from memory_pipelines.recall.snapshot import validity
 from memory_pipelines.recall.text import clip, one_line, prompt_tokens
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 SUMMARY_TOKENS = 120
 QUOTE_TOKENS = 120

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from memory_pipelines.recall.adjacency import Adjacency
 from memory_pipelines.recall.pack import Pack
 from memory_pipelines.recall.snapshot import Snapshot
-from memory_pipelines.stores.base import GraphStore, Person
+from memory_pipelines.stores.authority import Person
+from memory_pipelines.stores.base import GraphStore
 
 
 def graph(store: GraphStore, persons: Sequence[Person], snapshot: Snapshot) -> Adjacency | None:

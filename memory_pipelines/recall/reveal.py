@@ -11,7 +11,7 @@ from dataclasses import replace
 from memory_pipelines.errors import StoreUnavailableError
 from memory_pipelines.model import Owner
 from memory_pipelines.recall.answer import Item
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 from memory_pipelines.stores.vault import Vault, revealed, tokens
 
 

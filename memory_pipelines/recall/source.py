@@ -21,15 +21,10 @@ from memory_pipelines.recall import pack as packed
 from memory_pipelines.recall.buffer import Buffers
 from memory_pipelines.recall.person import JointSnapshots, of_one_tenant
 from memory_pipelines.recall.snapshot import Held, Snapshot, SnapshotCache, dump_person, load_person
+from memory_pipelines.stores.authority import Authority, Head, Packs, Person, StoredMemory, VectorCollection
 from memory_pipelines.stores.base import (
-    Authority,
     ColdStore,
-    Head,
     HotStore,
-    Packs,
-    Person,
-    StoredMemory,
-    VectorCollection,
     cold_key,
 )
 

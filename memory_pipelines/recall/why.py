@@ -8,7 +8,7 @@ from memory_pipelines.recall.columns import entity_name
 from memory_pipelines.recall.prompt import NOTED, day
 from memory_pipelines.recall.ripple import Path
 from memory_pipelines.recall.snapshot import Snapshot
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 _LEGS = {
     "bm25": {"zh": "用词相符", "en": "shares words with the query"},

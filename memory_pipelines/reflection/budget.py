@@ -11,7 +11,7 @@ from memory_pipelines.model import iso
 from memory_pipelines.models.llm import token_bound
 from memory_pipelines.reflection.events import Material, base, plan_day
 from memory_pipelines.reflection.schema import MONTH, age_order, clean
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 REPLY_TOKENS = 2_000
 PROMPT_MEMORIES = 120

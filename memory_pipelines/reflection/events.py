@@ -14,7 +14,7 @@ from typing import Any
 
 from memory_pipelines.model import MemoryType
 from memory_pipelines.reflection.schema import MONTH, Scope
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 _SLICE_DAY = re.compile(r"evt_(\d{8})_")
 

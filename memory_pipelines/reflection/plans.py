@@ -14,7 +14,7 @@ from memory_pipelines.model import MemoryType
 from memory_pipelines.reflection.events import Material, base, plan_day, shown_value
 from memory_pipelines.reflection.schema import ACTION_ITEM, MONTH, TASK_PROGRESS, Draft, age_order
 from memory_pipelines.reflection.wording import Wording, lexicon
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 SOON = timedelta(weeks=2)
 """Plans due this soon after the week are followed up."""

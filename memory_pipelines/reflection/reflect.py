@@ -15,7 +15,7 @@ from memory_pipelines.reflection.llm import Writer
 from memory_pipelines.reflection.schema import LLM, MONTH, STATISTICS, Reflection, Scope, age_order, check
 from memory_pipelines.reflection.statistics import quiet, statistics
 from memory_pipelines.reflection.wording import Wording
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 LANGUAGES = ("zh", "en")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from memory_pipelines.model import stable_hash
 from memory_pipelines.reflection.schema import ACTION_ITEM, KINDS, MAX_TEXT, Draft, Scope
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 NAME = "reflection"
 MAX_INSIGHTS = 20

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from memory_pipelines.model import Owner, iso, stable_hash, unique
 from memory_pipelines.models.llm import FREE, Usage
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 from memory_pipelines.tables import REFLECTIONS
 
 CORE_NEED, BEHAVIOUR_PATTERN = "core_need", "behaviour_pattern"

@@ -25,7 +25,7 @@ from memory_pipelines.reflection.schema import (
     Draft,
 )
 from memory_pipelines.reflection.wording import Wording, lexicon
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 NEEDS = 3
 """So many core needs at most; each was raised twice or more."""

@@ -12,7 +12,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import AccessKind
+from memory_pipelines.stores.authority import AccessKind
 from memory_pipelines.stores.statements import parts, translated, upsert
 
 

@@ -17,16 +17,18 @@ from memory_pipelines.clock import Clock, SystemClock
 from memory_pipelines.errors import IntegrityError, TransientError
 from memory_pipelines.model import Owner, impact_label, stable_hash
 from memory_pipelines.stores import canonical, checks, ripple
-from memory_pipelines.stores.base import (
+from memory_pipelines.stores.authority import (
     NEVER,
     UNUSED,
+    Use,
+)
+from memory_pipelines.stores.base import (
     Compacted,
     Graph,
     GraphEdge,
     GraphNode,
     Hit,
     Replaced,
-    Use,
     Vector,
     VectorRow,
 )

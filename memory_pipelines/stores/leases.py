@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import sqlalchemy as sa
 
 ALIVE_SECONDS = 0.1
-"""A connection that was given back so lately is not asked whether it lives: that would be a round trip more for each recall."""
+"""A connection that was given back so lately is not asked whether it lives: it would be a round trip more."""
 
 
 def watch(engine: sa.Engine) -> None:

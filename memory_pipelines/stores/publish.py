@@ -19,15 +19,14 @@ from datetime import datetime
 from typing import Any
 
 from memory_pipelines.model import Owner, Tier, canonical_json, stable_hash
+from memory_pipelines.stores.authority import NEVER, Use
 from memory_pipelines.stores.base import (
-    NEVER,
     ColdStore,
     Graph,
     GraphEdge,
     GraphNode,
     GraphStore,
     HotStore,
-    Use,
     Vector,
     VectorRow,
     VectorStore,

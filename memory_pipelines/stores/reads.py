@@ -11,7 +11,8 @@ import sqlalchemy as sa
 
 from memory_pipelines.model import Owner, Tier
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import StoredMemory, cold_key
+from memory_pipelines.stores.authority import StoredMemory
+from memory_pipelines.stores.base import cold_key
 from memory_pipelines.stores.heads import PostgresHeads
 from memory_pipelines.stores.statements import parts, translated
 

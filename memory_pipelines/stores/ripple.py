@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from memory_pipelines.model import HIGH_ABOVE, LOW_BELOW, ImpactLabel, micros
-from memory_pipelines.stores.base import Use
+from memory_pipelines.stores.authority import Use
 
 MAX_HOPS = 3
 MAX_ANCHORS = 5

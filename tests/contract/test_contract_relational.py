@@ -19,7 +19,7 @@ from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailab
 from memory_pipelines.model import Owner
 from memory_pipelines.settings import Settings
 from memory_pipelines.stores import schema, statements
-from memory_pipelines.stores.base import Person
+from memory_pipelines.stores.authority import Person
 from memory_pipelines.stores.batches import Batch, OwnerChange, Pointer
 from memory_pipelines.stores.database import connect
 from memory_pipelines.stores.ledger import Ledger

@@ -23,7 +23,7 @@ from memory_pipelines.pipeline import files
 from memory_pipelines.sample import Config, write_sample
 from memory_pipelines.settings import Settings
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 from memory_pipelines.stores.canonical import canonical_hash
 from memory_pipelines.stores.fakes import MemoryHot
 from memory_pipelines.tables import REFLECTIONS, REWARD_EVENTS

@@ -13,7 +13,7 @@ from memory_pipelines.errors import InputError
 from memory_pipelines.pipeline import audit, files
 from memory_pipelines.pipeline.decisions import find_decisions, query_decisions, sample_decisions
 from memory_pipelines.pipeline.replay import replay_admission
-from memory_pipelines.stores.base import AccessKind
+from memory_pipelines.stores.authority import AccessKind
 from memory_pipelines.stores.lake import DeltaLake
 from memory_pipelines.tables import DECISIONS, MEMORIES, SLICES
 from memory_pipelines.wiring import Platform

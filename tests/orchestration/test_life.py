@@ -18,7 +18,7 @@ from quarter_world import (
 
 from memory_pipelines.definitions import build_defs
 from memory_pipelines.model import Owner, Tier
-from memory_pipelines.stores.base import AccessKind
+from memory_pipelines.stores.authority import AccessKind
 from memory_pipelines.tables import IMPACTS
 
 

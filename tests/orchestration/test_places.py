@@ -14,7 +14,7 @@ from quarter_world import Life
 from memory_pipelines.erasure.registry import KINDS, PLACES, kind_of
 from memory_pipelines.model import Owner
 from memory_pipelines.pipeline import forget
-from memory_pipelines.stores.base import AccessKind
+from memory_pipelines.stores.authority import AccessKind
 from memory_pipelines.stores.graph import _label
 from memory_pipelines.stores.hot import _value
 from memory_pipelines.stores.vault import Secret

@@ -24,7 +24,7 @@ from memory_pipelines.errors import SettingError
 from memory_pipelines.model import Owner
 from memory_pipelines.pipeline import reflection as pipeline_reflection
 from memory_pipelines.reflection import Reflection
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 from memory_pipelines.tables import REFLECTIONS
 from memory_pipelines.wiring import Platform
 

@@ -10,7 +10,7 @@ from quarter_world import clock, said, write_rows
 from memory_pipelines.model import Owner, day_of, day_start, shift_day
 from memory_pipelines.pipeline import files, reflection
 from memory_pipelines.projection import INSIGHT
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 from memory_pipelines.tables import DECISIONS, MEMORIES
 from memory_pipelines.wiring import Platform
 

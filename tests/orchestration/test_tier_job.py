@@ -24,7 +24,8 @@ from memory_pipelines.errors import StoreUnavailableError
 from memory_pipelines.landing.sources import log_files
 from memory_pipelines.model import MemoryType, Permanence, Tier
 from memory_pipelines.sample import write_sample
-from memory_pipelines.stores.base import AccessKind, StoredMemory, cold_key
+from memory_pipelines.stores.authority import AccessKind, StoredMemory
+from memory_pipelines.stores.base import cold_key
 from memory_pipelines.stores.graph import Neo4jGraph
 from memory_pipelines.stores.vectors import MilvusVectors
 from memory_pipelines.wiring import Platform

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from memory_pipelines.errors import StoreUnavailableError
 from memory_pipelines.stores.accesses import AccessLog
-from memory_pipelines.stores.base import AccessKind
+from memory_pipelines.stores.authority import AccessKind
 from memory_pipelines.stores.statements import ROWS_PER_STATEMENT
 
 AT = datetime(2024, 6, 1, 12, 0, 0, 250, tzinfo=UTC)

@@ -9,7 +9,7 @@ from suites.publish_world import AT, DIMENSION, Stores, draft, state
 from memory_pipelines.model import Owner
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.accesses import AccessLog
-from memory_pipelines.stores.base import AccessKind
+from memory_pipelines.stores.authority import AccessKind
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryVectors
 from memory_pipelines.stores.feedback import UseLedger
 from memory_pipelines.stores.relational import PostgresAuthority

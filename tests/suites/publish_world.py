@@ -14,13 +14,13 @@ import sqlalchemy as sa
 
 from memory_pipelines.model import MemoryType, Owner, Tier, memory_id
 from memory_pipelines.stores import schema
+from memory_pipelines.stores.authority import StoredMemory
 from memory_pipelines.stores.base import (
     ColdStore,
     GraphEdge,
     GraphNode,
     GraphStore,
     HotStore,
-    StoredMemory,
     Vector,
     VectorStore,
     cold_key,

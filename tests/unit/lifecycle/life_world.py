@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from memory_pipelines.model import Owner
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 OWNER = Owner("shop", "u:1")

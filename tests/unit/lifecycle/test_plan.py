@@ -11,7 +11,7 @@ from life_world import NOW, ago, memory
 from memory_pipelines.errors import SettingError
 from memory_pipelines.lifecycle.plan import Deletion, Move, MovePlan, Reason, claim_of, is_marked, plan_moves
 from memory_pipelines.model import Owner, Tier
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 HOT, WARM, COLD = Tier.HOT, Tier.WARM, Tier.COLD
 

@@ -17,7 +17,7 @@ from memory_pipelines.lifecycle.scores import (
     score,
     use_of,
 )
-from memory_pipelines.stores.base import Use
+from memory_pipelines.stores.authority import Use
 from memory_pipelines.tables import EDGES
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)

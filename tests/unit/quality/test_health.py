@@ -9,7 +9,7 @@ from memory_pipelines.model import Owner
 from memory_pipelines.quality import health
 from memory_pipelines.quality.distribution import histogram
 from memory_pipelines.quality.health import Metric
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 from memory_pipelines.tables import DECISIONS, IMPACTS, SLICES
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ import pytest
 from recall_world import make_fact, make_memory
 
 from memory_pipelines.recall.denial import heard
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 COMPLAINT = make_memory(
     "complaint", "因物流超时投诉顺丰（书包、深圳仓），之后取消了订单。", intent="logistics_complaint"

@@ -17,7 +17,8 @@ from memory_pipelines.recall import Recall
 from memory_pipelines.recall.person import MAX_NOTED, JointSnapshots, Subjects
 from memory_pipelines.recall.snapshot import Snapshot
 from memory_pipelines.stores import database
-from memory_pipelines.stores.base import GraphEdge, Links
+from memory_pipelines.stores.authority import Links
+from memory_pipelines.stores.base import GraphEdge
 from memory_pipelines.stores.links import IdentityLinks
 
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)

@@ -23,7 +23,8 @@ from memory_pipelines.recall.pack import Embedded, Pack
 from memory_pipelines.recall.queries import QueryVectors
 from memory_pipelines.recall.snapshot import Snapshot
 from memory_pipelines.recall.source import hot_name
-from memory_pipelines.stores.base import GraphEdge, StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
+from memory_pipelines.stores.base import GraphEdge
 from memory_pipelines.stores.quantise import Quantised, rounded
 
 DAY = timedelta(days=1)

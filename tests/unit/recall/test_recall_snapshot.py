@@ -10,7 +10,7 @@ from memory_pipelines.errors import IntegrityError
 from memory_pipelines.model import Owner
 from memory_pipelines.recall import snapshot as module
 from memory_pipelines.recall.snapshot import Held, Snapshot, SnapshotCache
-from memory_pipelines.stores.base import Person
+from memory_pipelines.stores.authority import Person
 
 DAY = timedelta(days=1)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from memory_pipelines.model import Owner
 from memory_pipelines.reflection import Reflection, reflect
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 WANG = Owner("acme", "u:wang")
 WEEK = date(2024, 5, 13)

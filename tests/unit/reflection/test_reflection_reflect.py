@@ -19,7 +19,7 @@ from memory_pipelines.model import Owner, stable_hash
 from memory_pipelines.models.llm import Usage
 from memory_pipelines.reflection import KINDS, Reflection, reflect, to_table
 from memory_pipelines.reflection.schema import Draft, Scope, check, clean
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 INTENTS = ("order_status", "logistics_complaint", "product_inquiry", "greeting", "")
 ENTITIES = ((), ("carrier/sf_express",), ("product/tea", "place/shenzhen"))

@@ -10,7 +10,7 @@ from reflection_world import END, START, WANG, at, cited, fact, memory, plan, ru
 
 from memory_pipelines.model import stable_hash
 from memory_pipelines.reflection.statistics import binomial_tail, trend
-from memory_pipelines.stores.base import StoredMemory
+from memory_pipelines.stores.authority import StoredMemory
 
 SF = ("carrier/sf_express",)
 
