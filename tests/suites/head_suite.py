@@ -65,7 +65,7 @@ class HeadSuite:
         rows = [row(owner, n) for n in numbers]
         ids = [str(r["memory_id"]) for r in rows]
         pointers = ((i, "v1", "hot") for i in ids)
-        batch = Batch(f"of {owner.key}", 1, "preparing", (change(owner, *pointers, graph_version="g"),))
+        batch = Batch(owner.key, 1, "preparing", (change(owner, *pointers, graph_version="g"),))
         authority.prepare(batch, rows, AT)
         authority.commit(batch, AT)
         authority.finish(batch)
