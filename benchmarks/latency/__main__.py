@@ -8,9 +8,10 @@ function. Vectors of memories and queries are random directions of the shipped e
 given, no model runs. The reader is the product's own, with the session buffer (empty) and the threads that keep
 deadlines, but none ends. The stores are measured before there is a pack: a reader would take that from the hot store.
 200 queries in turn, of the words that memories are made of. The whole recall is timed, with the reads of PostgreSQL
-and what becomes of it, up to the answer with reasons. *In process*: the person was recalled before. *From the hot
-store*, *from PostgreSQL*: each recall is the first of a new reader. Open loop: calls are due at random at half of the
-throughput that as many callers have, and waiting counts. One process, one run.
+and what becomes of it, up to the answer with reasons. *In process*: the person was recalled before, but a memory may
+be told for the first time; *again*: all were told before. *From the hot store*, *from PostgreSQL*: each recall is the
+first of a new reader. Open loop: calls are due at random at half of the throughput that as many callers have, and
+waiting counts. One process, one run.
 """
 
 import argparse
@@ -118,7 +119,8 @@ def _measure(
     call(0)
     print(f"{way}, ms at percentiles {PERCENTILES}, one caller, {len(queries)} recalls")
     _row("in process", one_by_one(call, len(queries)))
-    _row("in process, processor time of the caller", one_by_one(call, len(queries), time.thread_time))
+    _row("in process, the same queries again", one_by_one(call, len(queries)))
+    _row("in process, again, processor time of the caller", one_by_one(call, len(queries), time.thread_time))
     parts = Parts()
 
     def watched(number: int) -> None:

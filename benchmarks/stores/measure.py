@@ -208,7 +208,7 @@ def reads(stores: Stores, people: Sequence[Subject], embed: Directions) -> dict[
         for name in ("recall, again",) if subject in known else ("recall, the person's first", "recall, again"):
             clock.call(name, ask)
         known.add(subject)
-        person = clock.call("authority.person", stores.authority.person, owner)
+        person = clock.call("authority.head", stores.authority.head, owner, AS_OF).persons[0]
         visible = clock.call("authority.visible", stores.authority.visible, owner)
         [vector] = embed(["a question"])
         try:
