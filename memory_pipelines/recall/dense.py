@@ -6,13 +6,15 @@ vectors.
 A memory in the query's own language gets a higher cosine than its translation, so each language's
 hits are normalised apart, per query. Mean and deviation are drawn towards the model's own of unrelated
 texts by a few pseudo-hits, so that a language with one or two memories is neither flattened nor
-thrown out. Where the store may not answer with all of a person's memories, it is asked once per language:
+thrown out. Where the store may not answer with all of a person's memories, it is asked once per language, at once:
 else the nearest are all in the query's own. A pack could tell of all, but it is cut where a store would be: the scores
 depend on how many are told of, and both ways give one answer.
 """
 
 import math
+import threading
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 
 import numpy as np
@@ -49,16 +51,16 @@ def search(
     depth = OVERFETCH * DEPTH
     several = len(snapshot) > depth and len(snapshot.by_language) > 1
     rows, cosines, asked = _in_packs(snapshot, model, vector)
+    languages = tuple(snapshot.by_language) if several else (None,)
+    searches = [(owner, vector, depth, language) for language in languages for owner in asked]
+    answers = iter(_at_once(vectors, searches, missing))
     near, close, cut = list[Ints](), list[Floats](), dict[str, int]()
-    for language in snapshot.by_language if several else (None,):
+    for language in languages:
         some = slice(None) if language is None else snapshot.by_language[language][rows]
         found = [(rows[some], cosines[some])]
         count = len(found[0][0])
-        for owner in asked:
-            try:
-                hits = vectors.search(owner, vector, depth, language)
-            except StoreUnavailableError:
-                missing.add(ROLE)
+        for hits in islice(answers, len(asked)):
+            if hits is None:
                 continue
             fresh, repeated = _hydrated(hits, snapshot, rows)
             count += len(hits) - repeated
@@ -90,6 +92,35 @@ def _in_packs(snapshot: Snapshot, model: Embedder, vector: Vector) -> tuple[Ints
         if held.left_out:
             asked.append(pack.owner)
     return np.concatenate(rows), np.concatenate(cosines), asked
+
+
+def _at_once(
+    vectors: VectorStore, searches: Sequence[tuple[Owner, Vector, int, str | None]], missing: set[str]
+) -> list[list[Hit] | None]:
+    """The answers of the searches, in their order; None where the store did not answer.
+
+    All but the first run in threads of their own, which an interpreter that ends does not wait for."""
+    answers: list[list[Hit] | None] = [None] * len(searches)
+    refused: list[Exception] = []
+
+    def search(number: int) -> None:
+        try:
+            answers[number] = vectors.search(*searches[number])
+        except StoreUnavailableError:
+            missing.add(ROLE)
+        except Exception as error:  # whoever waits for the answer raises it
+            refused.append(error)
+
+    others = [threading.Thread(target=search, args=(n,), daemon=True) for n in range(1, len(searches))]
+    for thread in others:
+        thread.start()
+    if searches:
+        search(0)
+    for thread in others:
+        thread.join()
+    if refused:
+        raise refused[0]
+    return answers
 
 
 def _hydrated(hits: Sequence[Hit], snapshot: Snapshot, known: Ints) -> tuple[tuple[Ints, Floats], int]:

@@ -1,5 +1,6 @@
 """Dense normalisation, facts, fusion, selection."""
 
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from recall_world import ALICE, NOW, ConceptEmbedder, make_fact, make_memory
 
+from memory_pipelines.errors import PermanentError, StoreUnavailableError
 from memory_pipelines.model import micros
 from memory_pipelines.models.base import Unrelated
 from memory_pipelines.recall import dense, facts, fusion, selection, text
@@ -90,11 +92,41 @@ def test_each_language_is_asked_for_where_one_answer_cannot_hold_all() -> None:
     snapshot = Snapshot(ALICE, [*zh, make_memory("e", "in English")])
     store: Any = Hits([])
     dense.search(store, MODEL, np.zeros(1, np.float32), snapshot, usable(snapshot), set())
-    assert store.asked == [(dense.OVERFETCH * DEPTH, "en"), (dense.OVERFETCH * DEPTH, "zh")]
+    assert sorted(store.asked) == [(dense.OVERFETCH * DEPTH, "en"), (dense.OVERFETCH * DEPTH, "zh")]
     one = Snapshot(ALICE, zh)
     store = Hits([])
     dense.search(store, MODEL, np.zeros(1, np.float32), one, usable(one), set())
     assert store.asked == [(dense.OVERFETCH * DEPTH, None)]
+
+
+class Spoken:
+    """A store that answers for a language only while it is asked for the other one as well."""
+
+    def __init__(self, english: Exception | None = None) -> None:
+        self.both = threading.Barrier(2, timeout=60)
+        self.english = english
+
+    def search(self, owner: Any, vector: Any, limit: int, language: str | None = None) -> list[Hit]:
+        self.both.wait()
+        if language == "en" and self.english is not None:
+            raise self.english
+        return [Hit("e.v1", 0.9) if language == "en" else Hit("z000.v1", 0.8)]
+
+
+def test_languages_are_searched_at_once_and_one_without_an_answer_is_missing() -> None:
+    zh = [make_memory(f"z{i:03}", f"中文{i}") for i in range(dense.OVERFETCH * DEPTH + 10)]
+    snapshot = Snapshot(ALICE, [*zh, make_memory("e", "in English")])
+
+    def found(store: Any, missing: set[str]) -> set[str]:
+        hits = dense.search(store, MODEL, np.zeros(1, np.float32), snapshot, usable(snapshot), missing)
+        return {snapshot.memory_ids[row] for row in hits.rows.tolist()}
+
+    missing: set[str] = set()
+    assert (found(Spoken(), missing), missing) == ({"e", "z000"}, set())
+    assert found(Spoken(StoreUnavailableError("vector", "A_SETTING", "gone")), missing) == {"z000"}
+    assert missing == {"vector"}
+    with pytest.raises(PermanentError, match="refused"):
+        found(Spoken(PermanentError("refused")), missing)
 
 
 def test_ranked_cuts_at_floor_and_depth_and_breaks_ties_by_row() -> None:
