@@ -18,14 +18,8 @@ from memory_pipelines.lifecycle.scores import Denials, use_of
 from memory_pipelines.lifecycle.tiers import Life, Profile, next_move, tier_of
 from memory_pipelines.lifecycle.tiers import profile as life_profile
 from memory_pipelines.model import MemoryType, Owner, Permanence, Tier, canonical_json, memory_id
-from memory_pipelines.stores.authority import (
-    StoredMemory,
-    Use,
-)
-from memory_pipelines.stores.base import (
-    GraphEdge,
-    GraphNode,
-)
+from memory_pipelines.stores.authority import StoredMemory, Use
+from memory_pipelines.stores.base import GraphEdge, GraphNode
 from memory_pipelines.stores.publish import Draft, OwnerState
 from memory_pipelines.tables import MEMORIES
 

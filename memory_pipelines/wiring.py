@@ -15,14 +15,7 @@ from memory_pipelines.endpoints import with_endpoints
 from memory_pipelines.errors import SettingError
 from memory_pipelines.settings import PREFIX, Settings
 from memory_pipelines.stores.authority import VectorCollection
-from memory_pipelines.stores.base import (
-    ColdStore,
-    GraphStore,
-    HotStore,
-    Lake,
-    Vector,
-    VectorStore,
-)
+from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, Lake, Vector, VectorStore
 
 if TYPE_CHECKING:
     import pyarrow as pa

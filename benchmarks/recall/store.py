@@ -14,18 +14,8 @@ from memory_pipelines.model import Owner
 from memory_pipelines.models.base import Embedder, Vectors
 from memory_pipelines.recall import Recall
 from memory_pipelines.recall.fusion import SHIPPED, Weights
-from memory_pipelines.stores.authority import (
-    Head,
-    Person,
-    StoredMemory,
-)
-from memory_pipelines.stores.base import (
-    Graph,
-    GraphEdge,
-    GraphNode,
-    Hit,
-    Vector,
-)
+from memory_pipelines.stores.authority import Head, Person, StoredMemory
+from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, Hit, Vector
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryVectors
 
 VERSION = "v1"

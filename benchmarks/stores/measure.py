@@ -18,12 +18,7 @@ import numpy as np
 from benchmarks.stores.asking import AS_OF, Given, asked
 from benchmarks.stores.meter import EMBED, Meter
 from benchmarks.stores.people import Directions, Subject, state, subjects
-from memory_pipelines.stores.base import (
-    ColdStore,
-    GraphStore,
-    HotStore,
-    VectorStore,
-)
+from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, VectorStore
 
 if TYPE_CHECKING:
     from memory_pipelines.recall import Recall

@@ -18,11 +18,7 @@ import numpy as np
 
 from memory_pipelines.model import MemoryType, Owner, Tier, memory_id, stable_hash
 from memory_pipelines.projection import embedded_text
-from memory_pipelines.stores.base import (
-    GraphEdge,
-    GraphNode,
-    Vector,
-)
+from memory_pipelines.stores.base import GraphEdge, GraphNode, Vector
 from memory_pipelines.stores.publish import Draft, OwnerState
 
 TENANT = "bench"

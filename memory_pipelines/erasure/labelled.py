@@ -9,10 +9,7 @@ from dataclasses import dataclass
 
 from memory_pipelines.erasure.naming import keys_named, line_keys
 from memory_pipelines.erasure.places import Stores, Target, row_key
-from memory_pipelines.stores.base import (
-    Lake,
-    Replace,
-)
+from memory_pipelines.stores.base import Lake, Replace
 from memory_pipelines.tables import LABELLED, TURNS
 
 

@@ -13,10 +13,7 @@ from typing import Any
 from memory_pipelines.erasure.naming import conversations, keys_named, line_keys, parsed
 from memory_pipelines.erasure.places import Stores, Target, Trace, row_key, tally, turn_key
 from memory_pipelines.model import Owner, Role, stable_hash, touched_days
-from memory_pipelines.stores.base import (
-    Lake,
-    Replace,
-)
+from memory_pipelines.stores.base import Lake, Replace
 from memory_pipelines.tables import CONFLICTING_VERSION, QUARANTINE, TURNS
 
 DAYS_PER_WRITE = 16

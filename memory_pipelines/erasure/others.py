@@ -14,10 +14,7 @@ import sqlalchemy as sa
 from memory_pipelines.erasure.places import Stores, Target, row_key, tally, turn_key
 from memory_pipelines.model import Owner
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import (
-    Lake,
-    Replace,
-)
+from memory_pipelines.stores.base import Lake, Replace
 from memory_pipelines.stores.statements import parts, translated
 from memory_pipelines.tables import EXCHANGES, MEMORIES, SLICES, TURNS, TableSpec
 

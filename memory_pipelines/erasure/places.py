@@ -12,13 +12,7 @@ from typing import Protocol
 import sqlalchemy as sa
 
 from memory_pipelines.model import Owner, day_of, stable_hash
-from memory_pipelines.stores.base import (
-    ColdStore,
-    GraphStore,
-    HotStore,
-    Lake,
-    VectorStore,
-)
+from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, Lake, VectorStore
 from memory_pipelines.stores.exclusion import Exclusion
 
 

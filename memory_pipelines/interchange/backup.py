@@ -17,10 +17,7 @@ from memory_pipelines.interchange.folder import Folder
 from memory_pipelines.interchange.manifest import BackupManifest, Part
 from memory_pipelines.model import iso
 from memory_pipelines.stores import migrations, schema
-from memory_pipelines.stores.base import (
-    ColdStore,
-    Lake,
-)
+from memory_pipelines.stores.base import ColdStore, Lake
 from memory_pipelines.stores.canonical import canonical_hash
 from memory_pipelines.stores.statements import translated
 from memory_pipelines.tables import ALL

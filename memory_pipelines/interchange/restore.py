@@ -17,11 +17,7 @@ from memory_pipelines.interchange import rows
 from memory_pipelines.interchange.folder import Folder
 from memory_pipelines.interchange.manifest import BackupManifest, checked
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import (
-    ColdStore,
-    Lake,
-    Replace,
-)
+from memory_pipelines.stores.base import ColdStore, Lake, Replace
 from memory_pipelines.stores.canonical import canonical_hash
 from memory_pipelines.stores.statements import parts, translated, upsert
 from memory_pipelines.tables import ALL

@@ -22,10 +22,7 @@ from memory_pipelines.landing.readers import RawRow, detect_format, read_rows
 from memory_pipelines.landing.sources import Source, local_source, unreadable
 from memory_pipelines.model import stable_hash, touched_days
 from memory_pipelines.shown import shown
-from memory_pipelines.stores.base import (
-    Lake,
-    Replace,
-)
+from memory_pipelines.stores.base import Lake, Replace
 from memory_pipelines.stores.notes import ChunkCounts, LandedChunk, LandingLedger, Progress, SourceNote, Watermark
 from memory_pipelines.tables import BEHAVIOUR, QUARANTINE, TURNS, TableSpec
 

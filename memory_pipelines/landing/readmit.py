@@ -14,10 +14,7 @@ import pyarrow as pa
 from memory_pipelines.landing.land import Lander, chunk_key
 from memory_pipelines.landing.mapping import Mapping
 from memory_pipelines.landing.readers import parse_again
-from memory_pipelines.stores.base import (
-    Lake,
-    Replace,
-)
+from memory_pipelines.stores.base import Lake, Replace
 from memory_pipelines.stores.notes import ChunkCounts, LandingLedger, Readmitted
 from memory_pipelines.tables import QUARANTINE
 

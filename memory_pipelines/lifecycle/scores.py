@@ -13,10 +13,7 @@ from datetime import datetime, timedelta
 
 import pyarrow as pa
 
-from memory_pipelines.stores.authority import (
-    AccessKind,
-    Use,
-)
+from memory_pipelines.stores.authority import AccessKind, Use
 from memory_pipelines.stores.ripple import MOST_WINDOWS
 
 MONTH = timedelta(days=30.4375)

@@ -41,10 +41,7 @@ from memory_pipelines.slices.graph.edges import MEMORY_COLUMNS, SLICE_COLUMNS, m
 from memory_pipelines.slices.graph.picture import Portrait, portrait
 from memory_pipelines.slices.impact import RULES, Stages, score_impacts
 from memory_pipelines.slices.merge import merge_slices
-from memory_pipelines.stores.base import (
-    Replace,
-    ReplaceRange,
-)
+from memory_pipelines.stores.base import Replace, ReplaceRange
 from memory_pipelines.stores.ledger import Plan
 from memory_pipelines.tables import (
     BEHAVIOUR,

@@ -26,10 +26,7 @@ from memory_pipelines.pipeline.lock import uses_lake
 from memory_pipelines.pipeline.owned import placed, rows_of
 from memory_pipelines.pipeline.packs import pack_owners
 from memory_pipelines.projection import INSIGHT, SLICE_COLUMNS, insight_memories, owner_states
-from memory_pipelines.stores.authority import (
-    StoredMemory,
-    Use,
-)
+from memory_pipelines.stores.authority import StoredMemory, Use
 from memory_pipelines.stores.publish import OwnerState, Published
 from memory_pipelines.tables import EDGES, MEMORIES, REFLECTIONS, SLICES
 from memory_pipelines.wiring import Platform

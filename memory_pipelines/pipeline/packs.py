@@ -27,10 +27,7 @@ from memory_pipelines.recall.instants import Ints
 from memory_pipelines.recall.pack import Embedded, Pack
 from memory_pipelines.recall.source import TTL_SECONDS, hot_name
 from memory_pipelines.stores.authority import StoredMemory
-from memory_pipelines.stores.base import (
-    GraphEdge,
-    VectorStore,
-)
+from memory_pipelines.stores.base import GraphEdge, VectorStore
 from memory_pipelines.stores.packs import Kept
 from memory_pipelines.stores.publish import graph_version
 from memory_pipelines.stores.quantise import Int8s, Quantised

@@ -30,14 +30,7 @@ from memory_pipelines.pipeline.packs import pack_owners
 from memory_pipelines.projection import embedded_text, graph_of, in_graph
 from memory_pipelines.recall import pack
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import (
-    Graph,
-    GraphEdge,
-    GraphNode,
-    VectorRow,
-    VectorStore,
-    cold_key,
-)
+from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, VectorRow, VectorStore, cold_key
 from memory_pipelines.stores.batches import Pointer
 from memory_pipelines.stores.publish import archived_copy, graph_version
 from memory_pipelines.stores.quantise import rounded

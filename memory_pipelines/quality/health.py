@@ -20,10 +20,7 @@ from memory_pipelines.quality.distribution import (
     final_impacts,
     summarise,
 )
-from memory_pipelines.stores.authority import (
-    AccessKind,
-    StoredMemory,
-)
+from memory_pipelines.stores.authority import AccessKind, StoredMemory
 
 WEEK, MONTH = timedelta(days=7), timedelta(days=30)
 FRESHNESS_LEAST = 0.15

@@ -25,11 +25,7 @@ from memory_pipelines.models.base import Embedder, Unrelated
 from memory_pipelines.recall.bm25 import Mask
 from memory_pipelines.recall.legs import DEPTH, Floats, Ints, Scored
 from memory_pipelines.recall.snapshot import Snapshot
-from memory_pipelines.stores.base import (
-    Hit,
-    Vector,
-    VectorStore,
-)
+from memory_pipelines.stores.base import Hit, Vector, VectorStore
 
 NAME = "dense"
 ROLE = "vector"

@@ -20,10 +20,7 @@ from memory_pipelines.recall.person import Subjects
 from memory_pipelines.recall.ripple import Path
 from memory_pipelines.recall.snapshot import dump_person
 from memory_pipelines.recall.source import PERSON, TTL_SECONDS
-from memory_pipelines.stores.authority import (
-    AccessKind,
-    StoredMemory,
-)
+from memory_pipelines.stores.authority import AccessKind, StoredMemory
 from memory_pipelines.stores.base import HotStore
 from memory_pipelines.stores.session import FeedbackLedger, NotedTurn
 

@@ -29,19 +29,8 @@ from memory_pipelines.recall.selection import MAX_ITEMS, Selection
 from memory_pipelines.recall.snapshot import Snapshot, as_told, validity
 from memory_pipelines.recall.source import Source
 from memory_pipelines.recall.why import why
-from memory_pipelines.stores.authority import (
-    Authority,
-    Links,
-    Packs,
-    Person,
-    VectorCollection,
-)
-from memory_pipelines.stores.base import (
-    ColdStore,
-    GraphStore,
-    HotStore,
-    VectorStore,
-)
+from memory_pipelines.stores.authority import Authority, Links, Packs, Person, VectorCollection
+from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, VectorStore
 from memory_pipelines.stores.ripple import MAX_ANCHORS
 from memory_pipelines.stores.vault import Vault
 

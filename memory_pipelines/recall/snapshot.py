@@ -26,10 +26,7 @@ from memory_pipelines.recall.context import Context
 from memory_pipelines.recall.instants import Ints
 from memory_pipelines.recall.pack import Pack, in_order
 from memory_pipelines.recall.text import one_line
-from memory_pipelines.stores.authority import (
-    Person,
-    StoredMemory,
-)
+from memory_pipelines.stores.authority import Person, StoredMemory
 
 MAX_SNAPSHOTS = 128
 MAX_BYTES = 256 * 2**20

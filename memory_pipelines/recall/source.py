@@ -1,7 +1,7 @@
 """Where a recall's rows come from: packs (of this process, of the hot store, of the jobs), else the authority.
 
-Belongs here: reading person and rows so that they are of one epoch, the copies in the hot store,
-and texts of cold memories. Does not belong here: what is done with the rows.
+Belongs here: reading person and rows so that they are of one epoch, and what was noted so that no publish falls
+between the two; the copies in the hot store, texts of cold memories. Does not belong here: what is done with the rows.
 
 A pack is good for the epoch that the authority says now, and for no other. Rows that had to be read are left in the hot
 store as a pack without vectors and graph; the jobs' own pack takes its place as soon as there is one.
@@ -22,11 +22,7 @@ from memory_pipelines.recall.buffer import Buffers
 from memory_pipelines.recall.person import JointSnapshots, of_one_tenant
 from memory_pipelines.recall.snapshot import Held, Snapshot, SnapshotCache, dump_person, load_person
 from memory_pipelines.stores.authority import Authority, Head, Packs, Person, StoredMemory, VectorCollection
-from memory_pipelines.stores.base import (
-    ColdStore,
-    HotStore,
-    cold_key,
-)
+from memory_pipelines.stores.base import ColdStore, HotStore, cold_key
 
 PERSON = "person"
 TTL_SECONDS = 24 * 3600
@@ -84,14 +80,13 @@ class Source:
             missing.add("relational")
             buffer = None if self._buffers is None else self._buffers.read((owner,), as_of, missing)
             return Found(copies[:1], copies[1], buffer, None)
-        by_owner = {person.owner: person for person in head.persons}
-        read = [self._rows(by_owner[one], missing, asked=owner) for one in of_one_tenant(owner, by_owner)]
+        read = [self._rows(person, missing, asked=owner) for person in head.persons]
         persons, snapshots = zip(*filter(None, read), strict=True)
         return Found(persons, self._joint.join(snapshots), buffer, head.live)
 
     def _head(self, owner: Owner, as_of: datetime, missing: set[str]) -> tuple[Head, Snapshot | None]:
         """Where the person stands, and what was noted."""
-        head = self._authority.head(owner, as_of)
+        head = self._standing(owner, as_of)
         if self._buffers is None:
             return head, None
         copies = self._buffers.held(head.marks)
@@ -99,7 +94,15 @@ class Source:
             return head, self._buffers.joined(owner, copies)
         buffer = self._buffers.read([person.owner for person in head.persons], as_of, missing)
         # after the turns: what a publish takes over in between is found twice, which can be told, not never
-        return self._authority.head(owner, as_of), buffer
+        return self._standing(owner, as_of), buffer
+
+    def _standing(self, owner: Owner, as_of: datetime) -> Head:
+        """As the authority says it, but of nobody of another tenant, whatever it says."""
+        head = self._authority.head(owner, as_of)
+        by_owner = {person.owner: person for person in head.persons}
+        owners = of_one_tenant(owner, by_owner)
+        marks = {one: head.marks[one] for one in owners if one in head.marks}
+        return Head(tuple(by_owner[one] for one in owners), marks, head.live)
 
     def _rows(self, person: Person, missing: set[str], *, asked: Owner) -> tuple[Person, Snapshot] | None:
         """A person's rows, with the person as it was when they were read; None for a linked subject without any at

@@ -14,10 +14,7 @@ import pyarrow.compute as pc
 
 from memory_pipelines.errors import IntegrityError, PermanentError
 from memory_pipelines.model import canonical_json
-from memory_pipelines.stores.base import (
-    Replaced,
-    ReplaceRange,
-)
+from memory_pipelines.stores.base import Replaced, ReplaceRange
 from memory_pipelines.tables import TableSpec
 
 

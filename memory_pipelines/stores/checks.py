@@ -11,11 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from memory_pipelines.errors import IntegrityError, PermanentError
-from memory_pipelines.stores.base import (
-    Graph,
-    Vector,
-    VectorRow,
-)
+from memory_pipelines.stores.base import Graph, Vector, VectorRow
 
 ENTRY_ID = re.compile(r"[A-Za-z0-9._:-]{1,96}")
 OBJECT_KEY_BYTES = 1024

@@ -17,21 +17,8 @@ from memory_pipelines.clock import Clock, SystemClock
 from memory_pipelines.errors import IntegrityError, TransientError
 from memory_pipelines.model import Owner, impact_label, stable_hash
 from memory_pipelines.stores import canonical, checks, ripple
-from memory_pipelines.stores.authority import (
-    NEVER,
-    UNUSED,
-    Use,
-)
-from memory_pipelines.stores.base import (
-    Compacted,
-    Graph,
-    GraphEdge,
-    GraphNode,
-    Hit,
-    Replaced,
-    Vector,
-    VectorRow,
-)
+from memory_pipelines.stores.authority import NEVER, UNUSED, Use
+from memory_pipelines.stores.base import Compacted, Graph, GraphEdge, GraphNode, Hit, Replaced, Vector, VectorRow
 from memory_pipelines.stores.vault import Secret, token
 from memory_pipelines.tables import TableSpec
 

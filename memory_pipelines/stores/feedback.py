@@ -12,11 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from memory_pipelines.model import Owner
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.authority import (
-    AccessKind,
-    Person,
-    StoredMemory,
-)
+from memory_pipelines.stores.authority import AccessKind, Person, StoredMemory
 from memory_pipelines.stores.relational import PostgresAuthority
 from memory_pipelines.stores.statements import parts, translated, upsert
 

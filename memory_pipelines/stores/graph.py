@@ -15,15 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from memory_pipelines.errors import PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.model import EPOCH, Owner, micros
 from memory_pipelines.stores import checks, ripple, tls
-from memory_pipelines.stores.authority import (
-    UNUSED,
-    Use,
-)
-from memory_pipelines.stores.base import (
-    Graph,
-    GraphEdge,
-    GraphNode,
-)
+from memory_pipelines.stores.authority import UNUSED, Use
+from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode
 
 if TYPE_CHECKING:
     import neo4j

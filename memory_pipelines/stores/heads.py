@@ -14,11 +14,7 @@ import sqlalchemy as sa
 from memory_pipelines.clock import SystemClock
 from memory_pipelines.model import Owner
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.authority import (
-    Head,
-    Person,
-    VectorCollection,
-)
+from memory_pipelines.stores.authority import Head, Person, VectorCollection
 from memory_pipelines.stores.journal import as_mark, marked
 from memory_pipelines.stores.links import devices_of
 from memory_pipelines.stores.live import LIVE

@@ -18,12 +18,7 @@ import pyarrow.compute as pc
 
 from memory_pipelines.errors import InputError, IntegrityError, PermanentError, StoreUnavailableError, TransientError
 from memory_pipelines.stores import canonical
-from memory_pipelines.stores.base import (
-    Compacted,
-    Replace,
-    Replaced,
-    ReplaceRange,
-)
+from memory_pipelines.stores.base import Compacted, Replace, Replaced, ReplaceRange
 from memory_pipelines.tables import TableSpec
 
 SETTING = "MEMORY_PIPELINES_LAKE_URL"

@@ -19,12 +19,7 @@ from memory_pipelines.model import Owner
 from memory_pipelines.models.base import Embedder
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.authority import VectorCollection
-from memory_pipelines.stores.base import (
-    Hit,
-    Vector,
-    VectorRow,
-    VectorStore,
-)
+from memory_pipelines.stores.base import Hit, Vector, VectorRow, VectorStore
 from memory_pipelines.stores.statements import reading, translated
 
 LIVE, BUILDING, FORMER = "live", "building", "former"

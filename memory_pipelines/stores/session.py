@@ -10,11 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from memory_pipelines.model import Owner
-from memory_pipelines.stores.authority import (
-    AccessKind,
-    Person,
-    StoredMemory,
-)
+from memory_pipelines.stores.authority import AccessKind, Person, StoredMemory
 
 
 @dataclass(frozen=True, slots=True)

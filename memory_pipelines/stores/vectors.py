@@ -14,11 +14,7 @@ import numpy as np
 from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.model import Owner, micros, stable_hash
 from memory_pipelines.stores import checks, tls
-from memory_pipelines.stores.base import (
-    Hit,
-    Vector,
-    VectorRow,
-)
+from memory_pipelines.stores.base import Hit, Vector, VectorRow
 
 BATCH = 1000
 UNFLUSHED_MOST = 500

@@ -13,13 +13,7 @@ from suites import adapters
 
 from memory_pipelines.model import Owner
 from memory_pipelines.settings import Settings
-from memory_pipelines.stores.base import (
-    ColdStore,
-    GraphStore,
-    HotStore,
-    Lake,
-    VectorStore,
-)
+from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, Lake, VectorStore
 
 DIMENSION = 8
 SERVED = [pytest.param("embedded", marks=pytest.mark.embedded), pytest.param("real", marks=pytest.mark.servers)]

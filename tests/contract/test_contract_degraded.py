@@ -20,10 +20,7 @@ from memory_pipelines.model import Owner, Tier
 from memory_pipelines.recall import Answer
 from memory_pipelines.recall.guard import FIRST_REST, WORKERS
 from memory_pipelines.settings import Settings
-from memory_pipelines.stores.base import (
-    GraphEdge,
-    GraphNode,
-)
+from memory_pipelines.stores.base import GraphEdge, GraphNode
 from memory_pipelines.stores.publish import Draft, OwnerState
 from memory_pipelines.wiring import Platform
 

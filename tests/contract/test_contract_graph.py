@@ -13,16 +13,8 @@ from memory_pipelines.errors import IntegrityError, PermanentError, SettingError
 from memory_pipelines.model import Owner, micros
 from memory_pipelines.recall.adjacency import Adjacency
 from memory_pipelines.recall.ripple import Field, Ripple
-from memory_pipelines.stores.authority import (
-    NEVER,
-    Use,
-)
-from memory_pipelines.stores.base import (
-    Graph,
-    GraphEdge,
-    GraphNode,
-    GraphStore,
-)
+from memory_pipelines.stores.authority import NEVER, Use
+from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, GraphStore
 from memory_pipelines.stores.fakes import MemoryGraph
 from memory_pipelines.stores.graph import Neo4jGraph
 

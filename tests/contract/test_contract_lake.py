@@ -12,11 +12,7 @@ import pytest
 from memory_pipelines import tables
 from memory_pipelines.errors import IntegrityError, PermanentError, StoreUnavailableError
 from memory_pipelines.model import Owner
-from memory_pipelines.stores.base import (
-    Lake,
-    Replace,
-    ReplaceRange,
-)
+from memory_pipelines.stores.base import Lake, Replace, ReplaceRange
 from memory_pipelines.stores.canonical import canonical_hash
 from memory_pipelines.stores.lake import DeltaLake
 from memory_pipelines.tables import BEHAVIOUR, ENTITIES, QUARANTINE, SLICES, TURNS, TableSpec

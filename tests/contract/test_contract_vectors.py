@@ -13,11 +13,7 @@ from suites import adapters
 from memory_pipelines.errors import IntegrityError, PermanentError, SettingError, StoreUnavailableError
 from memory_pipelines.model import Owner
 from memory_pipelines.settings import Settings
-from memory_pipelines.stores.base import (
-    Vector,
-    VectorRow,
-    VectorStore,
-)
+from memory_pipelines.stores.base import Vector, VectorRow, VectorStore
 from memory_pipelines.stores.fakes import MemoryVectors
 from memory_pipelines.stores.vectors import MilvusVectors
 

@@ -18,12 +18,7 @@ from memory_pipelines.errors import IntegrityError, PermanentError, TransientErr
 from memory_pipelines.model import Owner
 from memory_pipelines.settings import Settings
 from memory_pipelines.stores import database, schema
-from memory_pipelines.stores.base import (
-    GraphStore,
-    HotStore,
-    Lake,
-    Replace,
-)
+from memory_pipelines.stores.base import GraphStore, HotStore, Lake, Replace
 from memory_pipelines.stores.exclusion import Exclusion
 from memory_pipelines.stores.hot import _names
 from memory_pipelines.stores.lake import DeltaLake

@@ -14,10 +14,7 @@ from memory_pipelines.pipeline import files
 from memory_pipelines.pipeline.life import move_tiers
 from memory_pipelines.recall import Answer
 from memory_pipelines.recall.feedback import SUPPRESSED
-from memory_pipelines.stores.authority import (
-    AccessKind,
-    StoredMemory,
-)
+from memory_pipelines.stores.authority import AccessKind, StoredMemory
 from memory_pipelines.wiring import Platform
 
 START = datetime(2024, 5, 13, 9, tzinfo=UTC)

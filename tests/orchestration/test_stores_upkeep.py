@@ -13,13 +13,7 @@ from memory_pipelines.errors import InputError, StoreUnavailableError
 from memory_pipelines.model import Owner
 from memory_pipelines.pipeline import agreement, rebuild, recovery, reembed
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import (
-    Graph,
-    GraphEdge,
-    GraphNode,
-    VectorRow,
-    cold_key,
-)
+from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, VectorRow, cold_key
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryVectors
 from memory_pipelines.stores.live import LiveVectors
 from memory_pipelines.stores.vault import Secret

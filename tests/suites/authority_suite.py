@@ -10,10 +10,7 @@ from suites.publish_world import AT, LATER, draft, world
 from memory_pipelines.errors import PermanentError
 from memory_pipelines.model import Owner
 from memory_pipelines.stores import schema, statements
-from memory_pipelines.stores.authority import (
-    Person,
-    StoredMemory,
-)
+from memory_pipelines.stores.authority import Person, StoredMemory
 from memory_pipelines.stores.batches import Batch, OwnerChange, Pointer
 from memory_pipelines.stores.relational import PostgresAuthority
 

@@ -22,15 +22,7 @@ from memory_pipelines.model import Owner, Tier, stable_hash
 from memory_pipelines.slices.clean import clean_turns
 from memory_pipelines.slices.exchanges import cut_exchanges
 from memory_pipelines.stores import database, schema
-from memory_pipelines.stores.base import (
-    ColdStore,
-    GraphStore,
-    HotStore,
-    Lake,
-    Replace,
-    VectorStore,
-    cold_key,
-)
+from memory_pipelines.stores.base import ColdStore, GraphStore, HotStore, Lake, Replace, VectorStore, cold_key
 from memory_pipelines.stores.exclusion import Exclusion
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryLake, MemoryVectors
 from memory_pipelines.stores.ledger import Ledger

@@ -12,11 +12,7 @@ from suites.publish_world import AT, world
 
 from memory_pipelines.model import Owner
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.authority import (
-    Head,
-    Person,
-    VectorCollection,
-)
+from memory_pipelines.stores.authority import Head, Person, VectorCollection
 from memory_pipelines.stores.batches import Batch
 from memory_pipelines.stores.journal import TurnJournal
 from memory_pipelines.stores.links import IdentityLinks

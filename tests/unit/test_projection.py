@@ -14,10 +14,7 @@ from memory_pipelines.errors import SettingError
 from memory_pipelines.model import Owner, Tier
 from memory_pipelines.projection import EMBEDDED_CHARACTERS, owner_states
 from memory_pipelines.stores import schema
-from memory_pipelines.stores.base import (
-    GraphEdge,
-    GraphNode,
-)
+from memory_pipelines.stores.base import GraphEdge, GraphNode
 from memory_pipelines.stores.publish import OwnerState
 from memory_pipelines.tables import EDGES, MEMORIES, SLICES
 

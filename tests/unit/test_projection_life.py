@@ -7,10 +7,7 @@ import pyarrow as pa
 
 from memory_pipelines.model import Owner
 from memory_pipelines.projection import next_views, owner_states
-from memory_pipelines.stores.authority import (
-    NEVER,
-    Use,
-)
+from memory_pipelines.stores.authority import NEVER, Use
 from memory_pipelines.stores.publish import OwnerState
 from memory_pipelines.tables import EDGES, MEMORIES, SLICES
 

@@ -16,13 +16,7 @@ from memory_pipelines.model import Owner
 from memory_pipelines.models.base import Kind, Unrelated
 from memory_pipelines.recall import Recall
 from memory_pipelines.stores.authority import Head, Person, StoredMemory
-from memory_pipelines.stores.base import (
-    Graph,
-    GraphEdge,
-    GraphNode,
-    VectorRow,
-    cold_key,
-)
+from memory_pipelines.stores.base import Graph, GraphEdge, GraphNode, VectorRow, cold_key
 from memory_pipelines.stores.fakes import MemoryCold, MemoryGraph, MemoryHot, MemoryVectors
 from memory_pipelines.stores.quantise import rounded
 
