@@ -223,20 +223,20 @@ def test_a_second_request_after_the_first_is_another(world: World) -> None:
 def test_recall_reaches_nothing_at_once_and_no_old_copy_ever(world: World) -> None:
     source = Source(world.published.authority, world.hot, world.cold)
     missing: set[str] = set()
-    assert len(source.read(ANN, missing)[1].rows) == 5
+    assert len(source.find(ANN, ERASED_AT, missing).snapshot) == 5
     later = Source(world.published.authority, world.hot, world.cold)  # a process that is not asked meanwhile
-    assert len(later.read(ANN, missing)[1].rows) == 5
+    assert len(later.find(ANN, ERASED_AT, missing).snapshot) == 5
     old = states(world)[0]
     request = erasure.request(world.engine, ANN, "desk", ERASED_AT)
     erasure.approve(world.engine, request, "officer", ERASED_AT)
     hide(world.stores, ANN, request, ERASED_AT)
-    assert len(source.read(ANN, missing)[1]) == 0
+    assert len(source.find(ANN, ERASED_AT, missing).snapshot) == 0
     world.erase(ANN)
     # the person comes back with one memory: its epoch must not be one that a copy was made for
     new = type(old)(old.owner, [d for d in old.memories if d.tier == Tier.HOT][:1], slices=())
     world.published.publish(0, [new], ERASED_AT)
     assert world.published.authority.person(ANN).epoch == 2
-    assert len(later.read(ANN, missing)[1].rows) == 1
+    assert len(later.find(ANN, ERASED_AT, missing).snapshot) == 1
     assert missing == set()
 
 
