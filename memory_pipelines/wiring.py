@@ -263,7 +263,7 @@ class Platform:
         live = self.vectors
         return live.pair() if isinstance(live, LiveVectors) else (self.embedder, live)
 
-    def searched_online(self, live: VectorCollection | None) -> tuple["Embedder", VectorStore]:
+    def _searched_online(self, live: VectorCollection | None) -> tuple["Embedder", VectorStore]:
         """The same while the relational store may not answer. ``live``: the live collection, where it was just read."""
         from memory_pipelines.stores.live import LiveVectors
 
@@ -361,7 +361,7 @@ class Platform:
             token_budget or self.settings.token_budget,
             links=guards.relational.of(lambda: self.links),
             vault=guards.relational.of(lambda: self.keyring),
-            searched=self.searched_online,
+            searched=self._searched_online,
             buffers=self.buffers,
             packs=guards.relational.of(lambda: self.packs) if packed else None,
             guard=guards.vector,

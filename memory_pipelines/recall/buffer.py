@@ -58,17 +58,17 @@ class Buffers:
             marks = self._journal.marks(owners, as_of)
         except StoreUnavailableError:
             missing.add("relational")
-            copies = {owner: self._held(owner) or self._slot(owner, missing) for owner in owners}
+            held = {owner: self._held(owner) or self._slot(owner, missing) for owner in owners}
+            copies = {owner: copy for owner, copy in held.items() if copy is not None}
         else:
-            copies = {owner: self._copy(owner, mark, as_of, missing) for owner, mark in marks.items()}
-        found = {owner: copy for owner in owners if (copy := copies.get(owner)) is not None}
-        return self.joined(owners[0], found)
+            copies = self.copies(marks, as_of, missing)
+        return self.joined(owners[0], {owner: copies[owner] for owner in owners if owner in copies})
 
-    def held(self, marks: Mapping[Owner, str]) -> dict[Owner, Copy] | None:
-        """This process's copies at just these marks; None where one is missing."""
-        with self._lock:
-            copies = {owner: copy for owner in marks if (copy := self._copies.get(owner)) is not None}
-        return copies if {owner: mark for owner, (mark, _) in copies.items()} == marks else None
+    def copies(self, marks: Mapping[Owner, str], as_of: datetime, missing: set[str]) -> dict[Owner, Copy]:
+        """Copies of those who have turns: at these marks or, where the journal has moved on meanwhile, at later ones.
+        One that cannot be read is the last that was, or is left out."""
+        found = {owner: self._copy(owner, mark, as_of, missing) for owner, mark in marks.items()}
+        return {owner: copy for owner, copy in found.items() if copy is not None}
 
     def joined(self, first: Owner, copies: Mapping[Owner, Copy]) -> Snapshot | None:
         """The turns of all copies as rows, kept for ``first`` until a mark changes; None where there is none."""
@@ -97,10 +97,11 @@ class Buffers:
         if held is not None and held[0] == mark:
             return self._keep(owner, held)
         try:
-            fresh = (mark, open_turns(self._journal.turns(owner, MOST_TURNS, as_of)))
+            latest = self._journal.latest(owner, MOST_TURNS, as_of)
         except StoreUnavailableError:
             missing.add("relational")
             return held
+        fresh = (latest.mark, open_turns(latest.turns))  # its own mark: the other one may be older
         try:
             self._hot.put(owner, SLOT, _dump(fresh), SHORT_TERM // timedelta(seconds=1))
         except StoreUnavailableError:

@@ -14,7 +14,9 @@ depend on how many are told of, and both ways give one answer.
 import math
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
+from queue import Empty, SimpleQueue
 from types import MappingProxyType
 
 import numpy as np
@@ -32,6 +34,8 @@ ROLE = "vector"
 DECIMALS = 5
 """Of a cosine that count. Stores are exact to six or seven: memories that are equally near stay so whoever computes."""
 OVERFETCH = 8
+AT_ONCE = 4
+"""Searches of one recall that the store works on together."""
 PRIOR_HITS = 5
 
 
@@ -95,23 +99,28 @@ def _at_once(
 ) -> list[list[Hit] | None]:
     """The answers of the searches, in their order; None where the store did not answer.
 
-    All but the first run in threads of their own, which an interpreter that ends does not wait for."""
+    The caller and up to three threads, which an interpreter that ends does not wait for, take one after the other."""
     answers: list[list[Hit] | None] = [None] * len(searches)
     refused: list[Exception] = []
+    waiting: SimpleQueue[int] = SimpleQueue()
+    for number in range(len(searches)):
+        waiting.put(number)
 
-    def search(number: int) -> None:
-        try:
-            answers[number] = vectors.search(*searches[number])
-        except StoreUnavailableError:
-            missing.add(ROLE)
-        except Exception as error:  # whoever waits for the answer raises it
-            refused.append(error)
+    def work() -> None:
+        with suppress(Empty):
+            while True:
+                number = waiting.get_nowait()
+                try:
+                    answers[number] = vectors.search(*searches[number])
+                except StoreUnavailableError:
+                    missing.add(ROLE)
+                except Exception as error:  # whoever waits for the answers raises it
+                    refused.append(error)
 
-    others = [threading.Thread(target=search, args=(n,), daemon=True) for n in range(1, len(searches))]
+    others = [threading.Thread(target=work, daemon=True) for _ in range(1, min(AT_ONCE, len(searches)))]
     for thread in others:
         thread.start()
-    if searches:
-        search(0)
+    work()
     for thread in others:
         thread.join()
     if refused:

@@ -89,12 +89,11 @@ class Source:
         head = self._standing(owner, as_of)
         if self._buffers is None:
             return head, None
-        copies = self._buffers.held(head.marks)
-        if copies is not None:
-            return head, self._buffers.joined(owner, copies)
-        buffer = self._buffers.read([person.owner for person in head.persons], as_of, missing)
-        # after the turns: what a publish takes over in between is found twice, which can be told, not never
-        return self._standing(owner, as_of), buffer
+        copies = self._buffers.copies(head.marks, as_of, missing)
+        if {one: mark for one, (mark, _) in copies.items()} != head.marks:
+            # turns of another moment: what a publish took over since the head is in memories of a later one
+            head = self._standing(owner, as_of)
+        return head, self._buffers.joined(owner, copies)
 
     def _standing(self, owner: Owner, as_of: datetime) -> Head:
         """As the authority says it, but of nobody of another tenant, whatever it says."""
@@ -114,7 +113,10 @@ class Source:
             if copies is None and person.owner == asked:
                 raise
             missing.add("relational")
-            return copies
+            if copies is None:
+                return None
+            copy, snapshot = copies
+            return replace(copy, suppressed=copy.suppressed | person.suppressed), snapshot
 
     def cold_text(self, memory: StoredMemory, missing: set[str]) -> str | None:
         """The archived text of a memory; None if the cold store does not have it, or not readably."""

@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from memory_pipelines.model import Owner
 from memory_pipelines.stores import schema
 from memory_pipelines.stores.schema import Instant
-from memory_pipelines.stores.session import NotedTurn
+from memory_pipelines.stores.session import MarkedTurns, NotedTurn
 from memory_pipelines.stores.statements import reading, translated
 
 TOGETHER = 100
@@ -39,20 +39,21 @@ _SUPPRESSED = sa.exists().where(
 )
 
 
+_NUMBERS = {
+    "last": sa.func.max(_TABLE.c.position),
+    "turns": sa.func.count(),
+    "positions": sa.func.sum(_TABLE.c.position),
+    "known_turns": sa.func.sum(sa.case((_KNOWN, 1), else_=0)),
+}
+"""What changes whenever a turn comes, goes, is suppressed or is taken over by a slice."""
+MARK = tuple(_NUMBERS)
+
+
 def marked(owners: Any) -> sa.Select[Any]:
-    """Of those of the owners (what ``IN`` takes) who have turns, the numbers of ``as_mark``. Suppressions that ended by
-    the parameter ``as_of`` do not count."""
-    return (
-        sa.select(
-            _TABLE.c.owner,
-            sa.func.max(_TABLE.c.position).label("last"),
-            sa.func.count().label("turns"),
-            sa.func.sum(_TABLE.c.position).label("positions"),
-            sa.func.sum(sa.case((_KNOWN, 1), else_=0)).label("known"),
-        )
-        .where(_TABLE.c.owner.in_(owners), ~_SUPPRESSED)
-        .group_by(_TABLE.c.owner)
-    )
+    """Of those of the owners (what ``IN`` takes) who have turns, the numbers of ``as_mark`` under the names ``MARK``.
+    Suppressions that ended by the parameter ``as_of`` do not count."""
+    numbers = (number.label(name) for name, number in _NUMBERS.items())
+    return sa.select(_TABLE.c.owner, *numbers).where(_TABLE.c.owner.in_(owners), ~_SUPPRESSED).group_by(_TABLE.c.owner)
 
 
 def as_mark(numbers: Iterable[Any]) -> str:
@@ -61,8 +62,8 @@ def as_mark(numbers: Iterable[Any]) -> str:
 
 
 _MARKS = marked(sa.bindparam("owners", expanding=True))
-_TURNS = (
-    sa.select(_TABLE, _KNOWN.label("known"))
+_LATEST = (
+    sa.select(_TABLE, _KNOWN.label("known"), *(number.over().label(name) for name, number in _NUMBERS.items()))
     .where(_TABLE.c.owner == sa.bindparam("owner"), _TABLE.c.tenant == sa.bindparam("tenant"), ~_SUPPRESSED)
     .order_by(_TABLE.c.occurred_at.desc(), _TABLE.c.position.desc())
     .limit(sa.bindparam("most"))
@@ -100,11 +101,13 @@ class TurnJournal:
             rows = connection.execute(_MARKS, {"owners": sorted(by_key), "as_of": as_of}).all()
         return {by_key[row[0]]: as_mark(row[1:]) for row in rows}
 
-    def turns(self, owner: Owner, most: int, as_of: datetime) -> list[NotedTurn]:
-        """The latest ``most`` of the owner's turns."""
+    def latest(self, owner: Owner, most: int, as_of: datetime) -> MarkedTurns:
+        """The latest ``most`` of the owner's turns, and the mark of all, in one statement."""
         of = {"owner": owner.key, "tenant": owner.tenant, "most": most, "as_of": as_of}
         with translated(), self._reading.connect() as connection:
-            return [_noted(row) for row in reversed(connection.execute(_TURNS, of).mappings().all())]
+            rows = connection.execute(_LATEST, of).mappings().all()
+        mark = as_mark(rows[0][name] for name in MARK) if rows else ""
+        return MarkedTurns(mark, [_noted(row) for row in reversed(rows)])
 
     def end(self) -> int:
         """The highest position, once all who are writing have ended: positions do not appear in commit order."""

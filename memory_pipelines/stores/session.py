@@ -38,6 +38,14 @@ class NotedTurn:
     known: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class MarkedTurns:
+    """Turns of one owner in event-time order, and the mark that they have; no turns: an empty one."""
+
+    mark: str
+    turns: list[NotedTurn]
+
+
 class Journal(Protocol):
     """What was noted, in the order in which it was written; rows are only added until they are landed and old."""
 
@@ -47,13 +55,13 @@ class Journal(Protocol):
         ...
 
     def marks(self, owners: Collection[Owner], as_of: datetime) -> dict[Owner, str]:
-        """A text by owner that changes whenever ``turns`` would answer otherwise; owners without a turn are left out.
+        """A text by owner that changes whenever ``latest`` would answer otherwise; owners without a turn are left out.
 
         ``as_of``: suppressions that ended by then do not count."""
         ...
 
-    def turns(self, owner: Owner, most: int, as_of: datetime) -> list[NotedTurn]:
-        """The owner's latest turns that are not suppressed, in event-time order."""
+    def latest(self, owner: Owner, most: int, as_of: datetime) -> MarkedTurns:
+        """The owner's latest turns that are not suppressed, and the mark of all of them, as of one moment."""
         ...
 
     def end(self) -> int:

@@ -54,7 +54,7 @@ def parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
         yield items[start : start + ROWS_PER_STATEMENT]
 
 
-def among(connection: sa.Connection, column: sa.Column[Any], values: Sequence[str]) -> sa.ColumnElement[bool]:
+def among(connection: sa.Connection, column: sa.ColumnElement[Any], values: Sequence[str]) -> sa.ColumnElement[bool]:
     """``column IN values``, for thousands of them: as parameters they take longer to send than the rows to find, and so
     do arrays, so they are one JSON text."""
     return column.in_(sa.select(texts_in(connection, sa.literal(list(values), sa.JSON())).c.value))

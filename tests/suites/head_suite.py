@@ -75,6 +75,13 @@ class HeadSuite:
     def test_of_nobody_there_is_nothing(self, authority: PostgresAuthority, user: Owner) -> None:
         assert authority.head(user, AT) == Head((Person(user, 0, None, frozenset()),))
 
+    @pytest.mark.parametrize("subject", ["u:\ud800", "u:a\x00b", "u:" + "长" * 9_000], ids=ascii)
+    def test_a_subject_is_not_sent(self, authority: PostgresAuthority, user: Owner, subject: str) -> None:
+        odd = Owner(user.tenant, subject)
+        nobody = Person(odd, 0, None, frozenset())
+        assert authority.head(odd, AT) == Head((nobody,))
+        assert authority.person(odd) == nobody
+
     def test_one_statement_says_what_each_store_of_it_says(
         self, authority: PostgresAuthority, links: IdentityLinks, engine: sa.Engine, user: Owner, phone: Owner
     ) -> None:
@@ -115,11 +122,18 @@ class HeadSuite:
     ) -> None:
         self.show(authority, user, 1)
         (hidden,) = self.show(authority, phone, 1)
-        links.link(phone, user, AT)
+        tablet = Owner(user.tenant, "d:tablet")
+        self.show(authority, tablet, 1, 2)
+        for device in (phone, tablet):
+            links.link(device, user, AT)
         for turn in ("turn-1", "no memory's"):
             self.suppress(engine, phone, turn)
-        own, device = authority.head(user, AT).persons
-        assert (own.suppressed, device.suppressed) == (frozenset(), {hidden})
+        self.suppress(engine, tablet, "turn-3")
+        with statements(engine) as run:
+            own, *devices = authority.head(user, AT).persons
+        assert (own.suppressed, [d.suppressed for d in devices]) == (frozenset(), [{hidden}, frozenset()])
+        assert len(run) <= 4, "as many for many devices as for one"  # PostgreSQL may be asked for its transaction
+        assert [authority.person(one.owner) for one in (own, *devices)] == [own, *devices]
 
     def test_a_suppressed_turn_counts_in_no_mark(
         self, authority: PostgresAuthority, engine: sa.Engine, user: Owner

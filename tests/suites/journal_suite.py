@@ -37,14 +37,15 @@ class JournalSuite:
     def test_nothing_yet(self, journal: TurnJournal) -> None:
         assert journal.append([], AT) == journal.end() == journal.trim(9, AT) == 0
         assert journal.marks([ANN], AT) == {}
-        assert journal.turns(ANN, 9, AT) == list(journal.rows(0, 99)) == []
+        assert (journal.latest(ANN, 9, AT).mark, journal.latest(ANN, 9, AT).turns) == ("", [])
+        assert list(journal.rows(0, 99)) == []
 
     def test_what_is_written_is_read_as_it_was(self, journal: TurnJournal) -> None:
         odd = NotedTurn(
             BOB, "t", "谈话", None, BOB.subject, "user", AT, "你好 😀", None, AT + MINUTE, '{"a":1}', "h"
         )  # fmt: skip
         assert journal.append([odd, said("t2", 1, role="agent", owner=BOB)], AT) == 2
-        first, second = journal.turns(BOB, 9, AT)
+        first, second = journal.latest(BOB, 9, AT).turns
         assert first == NotedTurn(**{**_values(odd), "position": first.position})
         assert (second.subject, second.role, second.session_id) == (None, "agent", "s")
         assert list(journal.rows(0, journal.end())) == [first, second]
@@ -54,17 +55,20 @@ class JournalSuite:
         assert journal.append([said("t1"), said("t3", 2)], AT + DAY) == 1
         assert journal.append([said("t1", text="hullo")], AT) == 1
         assert journal.append([said("t1", owner=TWIN)], AT) == 1
-        assert ids(journal.turns(ANN, 9, AT)) == ["t1", "t1", "t2", "t3"]
-        assert ids(journal.turns(ANN, 2, AT)) == ["t2", "t3"]
+        assert ids(journal.latest(ANN, 9, AT).turns) == ["t1", "t1", "t2", "t3"]
+        assert ids(journal.latest(ANN, 2, AT).turns) == ["t2", "t3"]
 
     def test_owners_and_tenants_are_apart(self, journal: TurnJournal) -> None:
         journal.append([said("a"), said("b", owner=BOB), said("c", owner=TWIN)], AT)
-        assert [ids(journal.turns(owner, 9, AT)) for owner in (ANN, BOB, TWIN)] == [["a"], ["b"], ["c"]]
+        assert [ids(journal.latest(owner, 9, AT).turns) for owner in (ANN, BOB, TWIN)] == [["a"], ["b"], ["c"]]
         assert journal.marks([ANN, TWIN], AT).keys() == {ANN, TWIN}
 
     def test_a_mark_changes_with_what_is_answered(self, journal: TurnJournal, engine: sa.Engine) -> None:
         def mark(at: datetime = AT) -> str | None:
-            return journal.marks([ANN], at).get(ANN)
+            found = journal.marks([ANN], at).get(ANN)
+            for most in (1, 9):
+                assert journal.latest(ANN, most, at).mark == (found or ""), "of all turns, not of those that are read"
+            return found
 
         marks = [mark()]
         journal.append([said("t1"), said("t2", 1)], AT)
@@ -76,13 +80,13 @@ class JournalSuite:
             known = {"owner": ANN.key, "slice_id": "evt", "turn_id": "t1", "current": True}
             upsert(connection, schema.slice_turns, [known])
         marks.append(mark())
-        assert [turn.known for turn in journal.turns(ANN, 9, AT)] == [True, False]
+        assert [turn.known for turn in journal.latest(ANN, 9, AT).turns] == [True, False]
         with engine.begin() as connection:
             until = {"owner": ANN.key, "turn_id": "t2", "until": AT + 30 * DAY}
             upsert(connection, schema.suppressions, [until])
         marks.append(mark())
-        assert ids(journal.turns(ANN, 9, AT)) == ["t1"]
-        assert ids(journal.turns(ANN, 9, AT + 30 * DAY)) == ["t1", "t2"]
+        assert ids(journal.latest(ANN, 9, AT).turns) == ["t1"]
+        assert ids(journal.latest(ANN, 9, AT + 30 * DAY).turns) == ["t1", "t2"]
         assert mark(AT + 30 * DAY) == marks[2]
         assert len(set(marks)) == len(marks)
 
@@ -90,7 +94,7 @@ class JournalSuite:
         with engine.begin() as connection:
             upsert(connection, schema.tombstones, [{"owner": ANN.key, "before": AT + MINUTE, "epoch": 3}])
         assert journal.append([said("old"), said("new", 1), said("bob", owner=BOB)], AT + DAY) == 2
-        assert ids(journal.turns(ANN, 9, AT)) == ["new"]
+        assert ids(journal.latest(ANN, 9, AT).turns) == ["new"]
 
     def test_rows_are_read_in_the_order_of_writing_page_by_page(self, journal: TurnJournal) -> None:
         many = [said(f"t{n}", -n) for n in range(PAGE + 5)]
@@ -105,7 +109,7 @@ class JournalSuite:
         landed = journal.end()
         journal.append([said("late")], AT)
         assert journal.trim(landed, AT + MINUTE) == 1
-        assert ids(journal.turns(ANN, 9, AT)) == ["late", "new"]
+        assert ids(journal.latest(ANN, 9, AT).turns) == ["late", "new"]
 
     def test_no_row_appears_below_the_end(self, journal: TurnJournal, engine: sa.Engine) -> None:
         """A writer that got its position first and commits last is waited for."""
@@ -137,7 +141,7 @@ class JournalSuite:
     def test_names_are_only_data(self, journal: TurnJournal) -> None:
         odd = Owner("acme", "u:'; DROP TABLE journal; --")
         journal.append([said("t'; --", owner=odd, text="%s{}")], AT)
-        assert ids(journal.turns(odd, 9, AT)) == ["t'; --"]
+        assert ids(journal.latest(odd, 9, AT).turns) == ["t'; --"]
 
     def test_a_store_that_is_gone_is_named_and_nobody_else(self) -> None:
         journal = TurnJournal(sa.create_engine("postgresql+psycopg://nobody:x@127.0.0.1:1/none"))

@@ -138,9 +138,9 @@ def test_killed_anywhere_each_turn_is_landed_once(world: World, number: int, aft
 def test_a_tombstone_keeps_what_was_noted_before_out(world: World) -> None:
     note(world, row(0), row(1, role="agent"))
     note(world, row(0), owner=BOB)
-    kept = TurnJournal(world.engine).turns(ANN, 9, LANDED_AT)
+    kept = TurnJournal(world.engine).latest(ANN, 9, LANDED_AT).turns
     world.erase(ANN)
-    assert TurnJournal(world.engine).turns(ANN, 9, LANDED_AT) == []
+    assert TurnJournal(world.engine).latest(ANN, 9, LANDED_AT).turns == []
     assert TurnJournal(world.engine).append(kept, ERASED_AT) == 0, "a late copy of the call brings nothing back"
     assert note(world, row(5)) == 0
     after = {"occurred_at": (ERASED_AT + MINUTE).isoformat()}
@@ -164,7 +164,7 @@ def test_who_was_erased_and_talks_again_is_no_survivor(world: World) -> None:
 def test_landed_rows_leave_the_journal_when_no_buffer_shows_them(world: World) -> None:
     note(world, row(0), row(1, occurred_at=(DAY - timedelta(days=11)).isoformat()))
     land(world)
-    assert [t.text for t in TurnJournal(world.engine).turns(ANN, 9, LANDED_AT)] == ["hello 0"]
+    assert [t.text for t in TurnJournal(world.engine).latest(ANN, 9, LANDED_AT).turns] == ["hello 0"]
     assert len(landed(world)) == 2
 
 

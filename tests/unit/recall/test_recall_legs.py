@@ -1,6 +1,7 @@
 """Dense normalisation, facts, fusion, selection."""
 
 import threading
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from recall_world import ALICE, NOW, ConceptEmbedder, make_fact, make_memory
 
 from memory_pipelines.errors import PermanentError, StoreUnavailableError
-from memory_pipelines.model import micros
+from memory_pipelines.model import Owner, micros
 from memory_pipelines.models.base import Unrelated
 from memory_pipelines.recall import dense, facts, fusion, selection, text
 from memory_pipelines.recall.legs import DEPTH, Found, Scored, ranked
@@ -127,6 +128,23 @@ def test_languages_are_searched_at_once_and_one_without_an_answer_is_missing() -
     assert missing == {"vector"}
     with pytest.raises(PermanentError, match="refused"):
         found(Spoken(PermanentError("refused")), missing)
+
+
+def test_many_subjects_are_searched_by_few_threads() -> None:
+    devices = [Owner(ALICE.tenant, f"d:{n:02}") for n in range(40)]
+    snapshots = [Snapshot(one, [replace(make_memory(f"m{one.subject}", "s"), owner=one)]) for one in devices]
+    joint = Snapshot.joined(ALICE, snapshots)
+    threads: set[int] = set()
+
+    class Counted(Hits):
+        def search(self, owner: Any, vector: Any, limit: int, language: str | None = None) -> list[Hit]:
+            threads.add(threading.get_ident())
+            return [Hit(f"m{owner.subject}.v1", 0.5)]
+
+    store: Any = Counted([])
+    hits = dense.search(store, MODEL, np.zeros(1, np.float32), joint, usable(joint), set())
+    assert hits.rows.tolist() == list(range(40))
+    assert len(threads) <= dense.AT_ONCE
 
 
 def test_ranked_cuts_at_floor_and_depth_and_breaks_ties_by_row() -> None:

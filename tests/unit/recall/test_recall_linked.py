@@ -349,6 +349,8 @@ def test_a_device_whose_rows_cannot_be_read_is_left_out_unless_there_are_copies(
     world.authority.visible = visible
     answer = ask(reader(world, watched))
     assert (ids(answer), answer.missing) == (["own", "late"], ("relational",)), "the copy of the epoch before"
+    world.suppress("late", owner=PHONE)
+    assert ids(ask(reader(world, watched))) == ["own"], "the copy knows nothing of it, the authority's first answer did"
 
 
 @pytest.mark.parametrize(("name", "role"), [("vectors", "vector"), ("graph", "graph"), ("hot", "hot")])

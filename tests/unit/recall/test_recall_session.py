@@ -21,10 +21,11 @@ from memory_pipelines.recall.text import prompt_tokens
 from memory_pipelines.slices.clean import clean_turns
 from memory_pipelines.slices.sensitive import hide_sensitive
 from memory_pipelines.stores import database, schema
+from memory_pipelines.stores.authority import Head
 from memory_pipelines.stores.fakes import MemoryHot, MemoryVault
 from memory_pipelines.stores.journal import TurnJournal
 from memory_pipelines.stores.links import IdentityLinks
-from memory_pipelines.stores.session import NotedTurn
+from memory_pipelines.stores.session import MarkedTurns, NotedTurn
 from memory_pipelines.stores.statements import upsert
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
@@ -186,7 +187,7 @@ def test_the_slot_is_bounded_and_the_journal_keeps_all(talk: Talk) -> None:
     talk.note("x" * (MOST_CHARACTERS + 50))
     slot = json.loads(talk.world.hot.get(ALICE, SLOT) or b"")
     assert len(slot["turns"]) == MOST_TURNS
-    assert len(talk.journal.turns(ALICE, 999, LATER)) == MOST_TURNS + 7
+    assert len(talk.journal.latest(ALICE, 999, LATER).turns) == MOST_TURNS + 7
     assert max(len(value) for row in slot["turns"] for value in row if isinstance(value, str)) == MOST_CHARACTERS
 
 
@@ -268,17 +269,17 @@ def test_noise_is_left_out_by_the_rules_of_the_first_step(talk: Talk) -> None:
         tenant="acme", subject=ALICE.subject,
     )  # fmt: skip
     assert (noted.new, noted.filtered) == (1, {"heartbeat": 1, "system_row": 1})
-    assert [t.text for t in talk.journal.turns(ALICE, 9, LATER)] == ["快递呢\n？"]
+    assert [t.text for t in talk.journal.latest(ALICE, 9, LATER).turns] == ["快递呢\n？"]
 
 
 def test_sensitive_values_are_tokens_before_anything_is_stored(talk: Talk) -> None:
     talk.note("快递打我电话 13812345678 谢谢")
-    (row,) = talk.journal.turns(ALICE, 9, LATER)
+    (row,) = talk.journal.latest(ALICE, 9, LATER).turns
     assert "13812345678" not in row.text
     assert b"13812345678" not in (talk.world.hot.get(ALICE, SLOT) or b"")
     assert said(talk.ask("快递")) == ["快递打我电话 13812345678 谢谢"], "revealed to that person only"
     talk.session().note([turn("call 13812345678", role="agent")], tenant="acme", subject=ALICE.subject)
-    assert "[phone]" in talk.journal.turns(ALICE, 9, LATER)[-1].text, "what names nobody keeps no value"
+    assert "[phone]" in talk.journal.latest(ALICE, 9, LATER).turns[-1].text, "what names nobody keeps no value"
 
 
 def test_a_repeated_call_notes_nothing_twice(talk: Talk) -> None:
@@ -313,21 +314,62 @@ def test_a_memory_that_is_there_already_hides_the_turn(talk: Talk) -> None:
     assert [item.memory.memory_id for item in answer.items] == ["late"]
 
 
-def test_a_turn_that_is_published_while_the_buffer_is_read_is_told_as_a_memory(talk: Talk) -> None:
-    """Its mark was read before the publish, the turns after it."""
+class Published(TurnJournal):
+    """A publish takes a turn over when turns are read for the first time, after their mark was."""
+
+    def __init__(self, talk: Talk) -> None:
+        super().__init__(talk.engine)
+        self.talk = talk
+        self.late = [make_memory("late", "用户投诉快递晚到", source_turn_ids=("t1",), occurred_at=NOW)]
+
+    def latest(self, owner: Owner, most: int, as_of: datetime) -> MarkedTurns:
+        if self.late:
+            self.talk.world.publish([*self.talk.world.authority.rows[owner], self.late.pop()])
+            self.talk.consolidate("t1")
+        return super().latest(owner, most, as_of)
+
+
+@pytest.fixture
+def published(talk: Talk) -> Talk:
+    """A noted turn of which no copy is kept, and which is published while it is read. Rows from before are at hand."""
+    talk.world.publish([make_memory("cat", "用户喜欢猫", occurred_at=NOW)])
     talk.note("快递晚到了", turn_id="t1")
+    talk.world.hot = MemoryHot(FixedClock(NOW))
+    talk.world.ask("猫")
+    talk.journal = Published(talk)
+    return talk
 
-    class Late(TurnJournal):
-        def turns(self, owner: Owner, most: int, as_of: datetime) -> list[NotedTurn]:
-            late = make_memory("late", "用户投诉快递晚到", source_turn_ids=("t1",), occurred_at=NOW)
-            talk.world.publish([late])
-            talk.consolidate("t1")
-            return super().turns(owner, most, as_of)
 
-    talk.world.hot = MemoryHot(FixedClock(NOW))  # the note left a copy there
-    talk.journal = Late(talk.engine)
-    answer = talk.ask("快递晚到")
-    assert [item.memory.memory_id for item in answer.items] == ["late"]
+def test_a_turn_that_is_published_while_the_buffer_is_read_is_told_as_a_memory(published: Talk) -> None:
+    assert [item.memory.memory_id for item in published.ask("快递晚到").items] == ["late"]
+
+
+def test_so_it_is_where_another_thread_reads_the_buffer_meanwhile(published: Talk) -> None:
+    """What that one keeps must not pass for the turns of the mark that this one has."""
+    recall = published.recall()
+    authority: Any = recall._source._authority
+    read, others = authority.head, []
+
+    def head(owner: Owner, as_of: datetime) -> Head:
+        found = read(owner, as_of)
+        if not others:
+            others.append(True)
+            others.append(recall.recall("快递晚到", tenant=owner.tenant, subject=owner.subject))
+        return found
+
+    authority.head = head
+    answer = recall.recall("快递晚到", tenant=ALICE.tenant, subject=ALICE.subject)
+    for one in (answer, others[1]):
+        assert [item.memory.memory_id for item in one.items] == ["late"]
+
+
+def test_turns_whose_mark_is_held_cost_no_second_look(talk: Talk) -> None:
+    talk.note("快递晚到了", turn_id="t1")
+    recall = talk.recall()
+    authority: Any = recall._source._authority
+    for heads in (1, 2, 3):
+        answer = recall.recall("快递晚到", tenant=ALICE.tenant, subject=ALICE.subject)
+        assert (said(answer), authority.heads) == (["快递晚到了"], heads)
 
 
 def noted_turn(name: str, minute: int, role: str = "user", known: bool = False, talk: str = "c") -> NotedTurn:
