@@ -7,6 +7,7 @@ The wheel's own server object is not used: it stops the server with its last cli
 import os
 import secrets
 import shutil
+import signal
 import stat
 import subprocess
 import time
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 OS_USER = "embedded_postgres"
 ROLE = "memory_pipelines"
 DATABASES = ("memory_pipelines", "dagster")
+MAKERS_END_SECONDS = 5.0
 
 
 def os_user(data: Path) -> "pwd.struct_passwd | None":
@@ -85,6 +87,7 @@ def prepare(bin_folder: Path, data: Path, password: str, progress: Callable[[str
         drop_foreign_pid_file(data)
         return
     for rest in data.parent.glob("initdb-*"):
+        _stop_makers(rest / "data")
         shutil.rmtree(rest, ignore_errors=True)
     work = data.parent / f"initdb-{secrets.token_hex(4)}"
     draft, password_file = work / "data", work / "password"
@@ -109,6 +112,18 @@ def prepare(bin_folder: Path, data: Path, password: str, progress: Callable[[str
         raise SettingError(f"postgres cannot make its data in {data}: {lines}; check MEMORY_PIPELINES_HOME")
     draft.rename(data)
     shutil.rmtree(work)
+
+
+def _stop_makers(draft: Path) -> None:
+    """Stop what still makes a draft whose starter was killed: it would write while the draft is removed.
+
+    ``initdb`` outlives its starter; under root it is Python until it has changed the user (``as_user``)."""
+    makers = [
+        maker
+        for program in ("python", "initdb", "postgres")
+        for maker in processes.left_over(program, str(draft), workers_in=draft)
+    ]
+    processes.stop([(maker, signal.SIGKILL) for maker in makers], MAKERS_END_SECONDS)
 
 
 def drop_foreign_pid_file(data: Path) -> None:
